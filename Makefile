@@ -1,0 +1,50 @@
+# The same commands for people and for CI.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo setup check test bench docs format clean
+
+help:  ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "impasto needs Python 3.10 or newer; try: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo  ## install and paint a first picture: demo.png
+	$(BIN)/impasto demo -o demo.png
+
+setup: $(VENV)/.dev  ## install everything that tests and docs need
+
+check: setup  ## format, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup  ## run the tests
+	$(BIN)/python -m pytest
+
+format: setup  ## put the code in order
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## measure, in ratios
+	$(BIN)/python benchmarks/run.py
+
+docs: setup  ## make the gallery and the tables of docs/ again
+	$(BIN)/python scripts/gallery.py
+	$(BIN)/python scripts/embedded_weights.py
+
+clean:  ## remove what the other commands made
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis demo.png

@@ -1,0 +1,7 @@
+"""``python -m impasto``."""
+
+import sys
+
+from impasto.cli import main
+
+sys.exit(main())

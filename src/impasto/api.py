@@ -1,0 +1,217 @@
+"""The library: pictures of any kind in, a painted picture with its record out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+
+import impasto
+from impasto import imagefile
+from impasto.evaluation import Score, evaluate
+from impasto.maths.raster import resize
+from impasto.networks import checkpoints, vgg
+from impasto.optimize import State
+from impasto.recipe import PRESETS, Recipe
+from impasto.stylize import Scene, arrange, paint, to_image
+from impasto.types import ImpastoError, Losses, Picture, Step
+
+STARTS = ("content", "color", "noise")  # of the recipe; any other start is a picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A picture and where it came from."""
+
+    picture: Picture
+    path: str  # as it was given; empty for what was no file
+    sha256: str  # of the file, or of the pixels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """Everything that is known before the first step."""
+
+    recipe: Recipe
+    sources: dict[str, Source]  # content, style, and start where it is a picture
+    scene: Scene
+    began: float  # by time.monotonic: a budget counts from here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A painted picture."""
+
+    array: np.ndarray  # (H, W, 3) or, with transparency, (H, W, 4), uint8
+    history: tuple[Losses, ...]  # one of each step
+    record: dict[str, Any]  # what made it: enough to make it again
+
+    @property
+    def image(self) -> PIL.Image.Image:
+        """The picture for Pillow."""
+        return PIL.Image.fromarray(self.array)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture with its record: PNG, JPEG, WebP or TIFF by its suffix."""
+        alpha = self.array[..., 3] if self.array.shape[2] == 4 else None
+        imagefile.write(path, self.array[..., :3], alpha=alpha, record=self.record)
+
+
+def stylize(content: Any, style: Any, *, preset: str = "", **settings: Any) -> Result:
+    """Paint the content in the style.
+
+    Pictures are paths, PIL images, NumPy arrays (H, W, 3) or tensors (3, H, W). Settings are
+    those of :class:`impasto.Recipe`, on top of a preset if one is named.
+    """
+    job = open_job(content, style, recipe_of(preset, settings))
+    history = []
+    for step, _ in steps_of(job):
+        history.append(step.losses)
+    return finish(job, step, history)
+
+
+def stylize_steps(content: Any, style: Any, *, preset: str = "", **settings: Any) -> Iterator[Step]:
+    """The steps of :func:`stylize` as they are made, for a loop of one's own.
+
+    ``step.image`` (3, H, W) is what ``step.losses`` measure, ``step.best`` the best so far.
+    """
+    job = open_job(content, style, recipe_of(preset, settings))
+    for step, _ in steps_of(job):
+        yield step
+
+
+def score(image: Any, content: Any, style: Any, **settings: Any) -> Score:
+    """How well an image has the style and the content; it may be another tool's.
+
+    Settings are ``size`` (of the measurement, by default that of the image), ``style_size``,
+    ``weights``, ``device`` and those of the discrepancies.
+    """
+    recipe = Recipe.from_dict({"size": "original", **settings})
+    encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
+    target = _source(image, "scored").picture
+    scene = arrange(recipe, encoder, target, _source(style, "style").picture)
+    wanted = to_image(_source(content, "content").picture, scene.size, scene.content.device)
+    return evaluate(scene.content, wanted, scene.style, encoder=encoder, recipe=recipe)
+
+
+def recipe_of(preset: str, settings: dict[str, Any]) -> Recipe:
+    """A preset with some settings changed."""
+    if preset and preset not in PRESETS:
+        raise ImpastoError(f"unknown preset '{preset}'; known: {', '.join(PRESETS)}")
+    return Recipe.from_dict({**PRESETS.get(preset, {}), **settings})
+
+
+def open_job(
+    content: Any,
+    style: Any,
+    recipe: Recipe,
+    *,
+    start: Any = None,
+    began: float | None = None,
+) -> Job:
+    """Read the pictures, load the network: all that can fail fails here."""
+    began = time.monotonic() if began is None else began
+    sources = {"content": _source(content, "content"), "style": _source(style, "style")}
+    if start is None and recipe.start not in STARTS:
+        start = recipe.start
+    if start is not None:
+        sources["start"] = _source(start, "start")
+    encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
+    scene = arrange(
+        recipe,
+        encoder,
+        sources["content"].picture,
+        sources["style"].picture,
+        sources["start"].picture if "start" in sources else None,
+    )
+    return Job(recipe=recipe, sources=sources, scene=scene, began=began)
+
+
+def steps_of(
+    job: Job, *, state: State | None = None, until: int | None = None
+) -> Iterator[tuple[Step, State]]:
+    """The steps of a job, each with the state from which the rest can be resumed."""
+    return paint(job.scene, state=state, until=until, began=job.began)
+
+
+def finish(job: Job, step: Step, history: list[Losses]) -> Result:
+    """The result of the last step that was made, at the final size."""
+    rgb = resize(step.best, job.scene.size).permute(1, 2, 0).cpu().numpy()
+    array = imagefile.to_8bit(rgb)
+    if job.scene.visible is not None:
+        alpha = imagefile.to_8bit(job.scene.visible.cpu().numpy())
+        array = np.dstack([array, alpha])
+    record = {
+        **facts_of(job, step),
+        "losses": {"start": asdict(history[0]), "end": asdict(step.best_losses)},
+        "seconds": round(time.monotonic() - job.began, 2),
+        "pixels": imagefile.pixels_sha256(array),
+    }
+    return Result(array=array, history=tuple(history), record=record)
+
+
+def repeatable(record: dict[str, Any]) -> Recipe:
+    """The recipe that a record tells of, the time it once had replaced by the plan it led to."""
+    try:
+        planned = record["steps"]["planned"]
+        return Recipe.from_dict({**record["recipe"], "steps": planned, "budget": 0.0})
+    except (KeyError, TypeError):
+        raise ImpastoError("the record lacks its recipe; it was cut or edited") from None
+
+
+def device_of(name: str) -> torch.device:
+    """The device of a name, ``auto`` being the best one present."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+        if torch.backends.mps.is_available():
+            name = "mps"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ImpastoError(f"device '{name}' is not present here; try --device cpu") from None
+    return device
+
+
+def facts_of(job: Job, step: Step) -> dict[str, Any]:
+    """What the pixels depend on, and how far the run has come."""
+    return {
+        "impasto": impasto.__version__,
+        "recipe": job.recipe.to_dict(),
+        "inputs": {
+            name: {"path": source.path, "sha256": source.sha256, "size": source.picture.size}
+            for name, source in job.sources.items()
+        },
+        "network": {"name": job.scene.encoder.name, "sha256": job.scene.encoder.sha256},
+        "machine": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "pillow": PIL.__version__,
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "device": str(job.scene.content.device),
+            "threads": torch.get_num_threads(),
+        },
+        "steps": {"planned": step.steps, "done": step.index, "reason": step.reason or "stopped"},
+    }
+
+
+def _source(given: Any, name: str) -> Source:
+    """A picture with its origin; the hash of a file is that of its bytes."""
+    if isinstance(given, str | os.PathLike):
+        picture = imagefile.read(given)
+        digest = hashlib.sha256(Path(given).read_bytes()).hexdigest()
+        return Source(picture=picture, path=os.fspath(given), sha256=digest)
+    picture = imagefile.read(given, name=f"the {name} image")
+    digest = imagefile.pixels_sha256(picture.rgb, picture.alpha)
+    return Source(picture=picture, path="", sha256=digest)

@@ -1,0 +1,74 @@
+"""The command line: every command is a module of this package."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from impasto import __version__
+from impasto.types import ImpastoError
+
+COMMANDS: dict[str, str] = {
+    "stylize": "paint a picture in the style of another",
+    "score": "measure how well any picture has the style and the content",
+    "rerun": "make a picture again from the record inside it",
+    "resume": "continue an interrupted run from its checkpoint",
+    "methods": "list the ways to measure style",
+    "weights": "list, verify or fetch the networks",
+    "doctor": "check this machine: versions, device, weights, speed",
+    "demo": "paint a first picture from images that come along",
+}
+EPILOG = """examples:
+  impasto demo
+  impasto stylize photo.jpg painting.jpg -o out.png
+  impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.05 --budget 2m
+  impasto score out.png --content photo.jpg --style painting.jpg
+
+`impasto COMMAND --help` tells more about a command."""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run a command; 0 done, 1 a problem with the input, 2 wrong usage, 130 interrupted."""
+    words = sys.argv[1:] if words is None else words
+    arguments = _parser(words[:1]).parse_args(words)
+    if not arguments.command:
+        _parser([]).print_help()
+        return 2
+    module = importlib.import_module(f"impasto.cli.{arguments.command}")
+    try:
+        return module.run(arguments)
+    except ImpastoError as error:
+        print(f"impasto: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("impasto: not enough memory; try a smaller --size", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has left
+        return 1
+    except KeyboardInterrupt:
+        print("impasto: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser(chosen: list[str]) -> argparse.ArgumentParser:
+    """The parser of the chosen command alone, so that no other module is imported."""
+    parser = argparse.ArgumentParser(
+        prog="impasto",
+        description="Paint the content of one picture in the style of another.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"impasto {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name in chosen:
+            importlib.import_module(f"impasto.cli.{name}").configure(command)
+    return parser

@@ -1,0 +1,42 @@
+"""Flags made from the recipe: a new field is a new flag."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from typing import Any
+
+from impasto.recipe import PRESETS, Recipe
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """A flag for every setting; those that were not given are left out of the result."""
+    parser.add_argument(
+        "--preset",
+        choices=list(PRESETS),
+        default="",
+        help="settings to begin with; flags change them",
+    )
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for each in fields(Recipe):
+        meta = each.metadata
+        group = groups.setdefault(meta["group"], parser.add_argument_group(meta["group"]))
+        many = isinstance(each.default, tuple)
+        default = f" [{each.default}]" if each.default not in ((), 0.0) else ""
+        group.add_argument(
+            f"--{each.name.replace('_', '-')}",
+            dest=each.name,
+            default=argparse.SUPPRESS,
+            metavar=meta["placeholder"] or (None if meta["choices"] and not many else "X"),
+            choices=meta["choices"] if meta["choices"] and not many else None,
+            help=meta["help"].replace("%", "%%") + default,
+        )
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings that were given, as they were written."""
+    return {
+        each.name: getattr(arguments, each.name)
+        for each in fields(Recipe)
+        if hasattr(arguments, each.name)
+    }

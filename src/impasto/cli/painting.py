@@ -1,0 +1,125 @@
+"""What every command that paints does: steps with progress, Ctrl-C, files written at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from impasto.cli.progress import Progress, clock
+
+if TYPE_CHECKING:
+    from impasto.api import Job, Result
+    from impasto.optimize import State
+    from impasto.types import Losses, Step
+
+BETWEEN_CHECKPOINTS = 10.0  # seconds
+
+
+def paint(
+    job: Job,
+    *,
+    output: str,
+    report: str = "",
+    checkpoint: str = "",
+    quiet: bool = False,
+    state: State | None = None,
+    history: list[Losses] | None = None,
+    until: int | None = None,
+) -> tuple[Result | None, int]:
+    """Make the steps of a job and write its files: the result and the exit code."""
+    from impasto import api, files
+
+    history = list(history or [])
+    step, stopped = _steps(
+        job, history, state=state, until=until, checkpoint=checkpoint, quiet=quiet
+    )
+    if step is None:
+        print("impasto: interrupted before the first step; nothing written", file=sys.stderr)
+        return None, 130
+    with _undisturbed():
+        result = api.finish(job, step, history)
+        result.save(output)
+        if report:
+            data = {**result.record, "history": [vars(losses) for losses in result.history]}
+            files.write_atomically(report, (json.dumps(data, indent=1) + "\n").encode())
+    if not quiet:
+        print(summary(result, output, checkpoint if stopped else ""), file=sys.stderr)
+    return result, 130 if stopped else 0
+
+
+def summary(result: Result, output: str, checkpoint: str) -> str:
+    """What was made, in a line."""
+    record = result.record
+    losses, steps = record["losses"]["end"], record["steps"]
+    height, width = result.array.shape[:2]
+    text = (
+        f"{output}: {width}×{height}, {steps['done']} steps in {clock(record['seconds'])}, "
+        f"style {losses['style']:.4f}, content {losses['content']:.3f}"
+    )
+    if steps["reason"] in ("stopped", "flat", "settled", "budget"):
+        text += f" ({steps['reason']})"
+    return text + (f"\ngo on with: impasto resume {checkpoint}" if checkpoint else "")
+
+
+def _steps(
+    job: Job,
+    history: list[Losses],
+    *,
+    state: State | None,
+    until: int | None,
+    checkpoint: str,
+    quiet: bool,
+) -> tuple[Step | None, bool]:
+    """The last step that was made, and whether it was cut short by Ctrl-C."""
+    from impasto import api, runfile
+
+    known = len(history) - 1 if state is not None else -1
+    progress, step, after, saved = Progress(quiet), None, state, time.monotonic()
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        for step, after in api.steps_of(job, state=state, until=until):
+            if step.index > known:  # a resumed run looks at its first image once more
+                history.append(step.losses)
+            progress.show(step.progress, _line(step), last=bool(step.reason))
+            if checkpoint and not step.reason and time.monotonic() - saved > BETWEEN_CHECKPOINTS:
+                runfile.save(
+                    checkpoint, facts=api.facts_of(job, step), state=after, history=history
+                )
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        progress.break_line()
+        if checkpoint and step is not None and after is not None:
+            with _undisturbed():
+                runfile.save(
+                    checkpoint, facts=api.facts_of(job, step), state=after, history=history
+                )
+        return step, True
+    return step, False
+
+
+def _line(step: Step) -> str:
+    height, width = step.image.shape[-2:]
+    return (
+        f"{width}×{height}  step {step.index}/{step.steps}  "
+        f"style {step.losses.style:.4f}  content {step.losses.content:.3f}"
+    )
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not spoil what the first one saves."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,44 @@
+"""``impasto resume``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from impasto.cli.rerun import add_inputs, check_inputs, inputs_of
+from impasto.types import ImpastoError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="from `stylize --checkpoint`")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save")
+    parser.add_argument("--report", default="", metavar="FILE.json", help="record and all losses")
+    add_inputs(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go on where the run stopped: to the same result as if it had not."""
+    from impasto import imagefile
+
+    if not Path(arguments.checkpoint).is_file():
+        raise ImpastoError(f"there is no file {arguments.checkpoint}")
+    imagefile.check_writable(arguments.output)
+
+    from impasto import api, runfile
+    from impasto.cli.painting import paint
+
+    facts, _, _ = runfile.load(arguments.checkpoint)
+    job = api.open_job(**inputs_of(facts, arguments), recipe=api.repeatable(facts))
+    check_inputs(facts, job)
+    _, state, history = runfile.load(arguments.checkpoint, job.scene.content.device)
+    _, code = paint(
+        job,
+        output=arguments.output,
+        report=arguments.report,
+        checkpoint=arguments.checkpoint,
+        quiet=arguments.quiet,
+        state=state,
+        history=history,
+    )
+    return code

@@ -1,0 +1,53 @@
+"""``impasto stylize``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from impasto.cli import flags
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("content", metavar="CONTENT", help="the picture to paint")
+    parser.add_argument("style", metavar="STYLE", help="the picture whose style it gets")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="PNG, JPEG, WebP or TIFF, by suffix"
+    )
+    parser.add_argument("--report", default="", metavar="FILE.json", help="record and all losses")
+    parser.add_argument(
+        "--checkpoint", default="", metavar="FILE", help="where an interrupted run can go on from"
+    )
+    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    flags.add_recipe(parser)
+    parser.epilog = (
+        "Ctrl-C ends early and saves the best picture so far. "
+        "The picture carries its recipe: see `impasto rerun`."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Paint and save."""
+    began = time.monotonic()
+    # What can be wrong with words and places is found before torch is loaded.
+    from impasto import files, imagefile
+    from impasto.recipe import PRESETS, Recipe
+
+    recipe = Recipe.from_dict({**PRESETS.get(arguments.preset, {}), **flags.settings_of(arguments)})
+    imagefile.check_writable(arguments.output)
+    for path in filter(None, (arguments.report, arguments.checkpoint)):
+        files.check_place(path)
+
+    from impasto import api
+    from impasto.cli.painting import paint
+
+    job = api.open_job(arguments.content, arguments.style, recipe, began=began)
+    _, code = paint(
+        job,
+        output=arguments.output,
+        report=arguments.report,
+        checkpoint=arguments.checkpoint,
+        quiet=arguments.quiet,
+    )
+    return code

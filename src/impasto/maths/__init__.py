@@ -1,0 +1,1 @@
+"""Mathematics on tensors that knows nothing of style."""

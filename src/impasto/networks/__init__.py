@@ -1,0 +1,1 @@
+"""Frozen networks: the encoder, its convolutions and the files its parameters come from."""

@@ -1,0 +1,137 @@
+"""What an image is asked for: the content of one picture, the style of another (eq. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from impasto.discrepancies import STYLES, UNITS
+from impasto.networks.vgg import Encoder
+from impasto.recipe import CHANNELS, Recipe, convolution
+from impasto.types import Discrepancy, Features, Image, Losses, Points
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Objective:
+    r"""α·content + (1 − α)·style, and what smooths.
+
+    .. math:: \alpha \, \lVert F_4(o) - F_4(c) \rVert^2 / (n C)
+        + (1 - \alpha) \sum_l w_l \, u \, D(F_l(o), F_l(s))
+
+    Every term is a mean over positions, so that values do not depend on the size of an image.
+    """
+
+    encoder: Encoder
+    recipe: Recipe
+    measure: Discrepancy
+    content: Image
+    content_features: Features
+    styles: Mapping[str, Any]  # layer -> summary of the style
+    visible: Tensor | None  # (H, W) in [0, 1]: where the content is not transparent
+
+    def terms(self, image: Image) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+        """The total, the content loss, the style loss of every layer, and their weighted sum."""
+        recipe = self.recipe
+        taps = self.encoder(image, {*recipe.style_layers, recipe.content_layer})
+        content = self._content(taps[recipe.content_layer])
+        layers = {
+            name: self.measure.compare(
+                self.measure.summarize(points_of(taps[name], self.visible)), self.styles[name]
+            )
+            for name in recipe.style_layers
+        }
+        style = torch.stack(
+            [
+                weight * UNITS[recipe.method](CHANNELS[convolution(name)]) * layers[name].float()
+                for name, weight in recipe.style_layers.items()
+            ]
+        ).sum()
+        total = recipe.alpha * content + (1 - recipe.alpha) * style
+        if recipe.tv:
+            total = total + recipe.tv * total_variation(image)
+        if recipe.laplacian:
+            total = total + recipe.laplacian * laplacian_loss(image, self.content)
+        return total, content, layers, style
+
+    def __call__(self, image: Image) -> tuple[Losses, Tensor]:
+        """The losses at an image and the gradient of the total."""
+        image = image.detach().requires_grad_()
+        total, content, layers, style = self.terms(image)
+        (gradient,) = torch.autograd.grad(total, image)
+        return _losses(total, content, layers, style), gradient
+
+    def losses(self, image: Image) -> Losses:
+        """The losses at an image."""
+        with torch.no_grad():
+            return _losses(*self.terms(image))
+
+    def _content(self, features: Features) -> Tensor:
+        squares = (features - self.content_features).square()
+        if self.visible is None:
+            return squares.mean()
+        return points_of(squares, self.visible).mean()
+
+
+def build(
+    recipe: Recipe,
+    encoder: Encoder,
+    content: Image,
+    style: Image,
+    *,
+    visible: Tensor | None = None,
+    visible_style: Tensor | None = None,
+) -> Objective:
+    """The objective of one content and one style at their present sizes."""
+    measure = STYLES[recipe.method](recipe)
+    with torch.no_grad():
+        taps = encoder(style, recipe.style_layers)
+        styles = {
+            name: measure.summarize(points_of(taps[name], visible_style))
+            for name in recipe.style_layers
+        }
+        features = encoder(content, [recipe.content_layer])[recipe.content_layer]
+    return Objective(
+        encoder=encoder,
+        recipe=recipe,
+        measure=measure,
+        content=content,
+        content_features=features,
+        styles=styles,
+        visible=visible,
+    )
+
+
+def points_of(features: Features, visible: Tensor | None = None) -> Points:
+    """The positions of a map (1, C, H, W) as points (n, C), the transparent ones left out."""
+    rows = features[0].flatten(1)
+    if visible is None:
+        return rows.T
+    shares = F.interpolate(visible[None, None], features.shape[2:], mode="area").flatten()
+    chosen = shares >= min(0.5, float(shares.max()))
+    return rows[:, chosen].T
+
+
+def total_variation(image: Image) -> Tensor:
+    """The mean absolute difference of neighboring pixels."""
+    return image.diff(dim=1).abs().mean() + image.diff(dim=2).abs().mean()
+
+
+def laplacian_loss(image: Image, content: Image) -> Tensor:
+    """The mean squared difference of Laplacians after 4 × 4 pooling (Li et al. 2017)."""
+    kernel = image.new_tensor([[0.0, -1.0, 0.0], [-1.0, 4.0, -1.0], [0.0, -1.0, 0.0]])
+    pooled = F.avg_pool2d((image - content)[:, None], 4)
+    return F.conv2d(pooled, kernel[None, None]).square().mean()
+
+
+def _losses(total: Tensor, content: Tensor, layers: dict[str, Tensor], style: Tensor) -> Losses:
+    return Losses(
+        total=total.item(),
+        content=content.item(),
+        style=style.item(),
+        layers={name: value.item() for name, value in layers.items()},
+    )

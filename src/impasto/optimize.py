@@ -1,0 +1,271 @@
+"""Descent on an image: a generator of steps, pure in its state, so that a run can be resumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from impasto.maths.raster import resize
+from impasto.recipe import Recipe
+from impasto.types import Image, ImpastoError, Losses, Step
+
+Evaluate = Callable[[Image], tuple[Losses, Tensor]]
+Evaluation = tuple[Losses, Tensor]
+
+WINDOW = 20  # steps over which the slope of the style loss is taken
+FLAT = 0.01  # a relative fall of the style loss over the window that is not worth going on for
+PAPER_AVERAGE, PAPER_DIFFERENCE = 0.99, 0.001  # of the public code
+
+
+@dataclass(frozen=True)
+class State:
+    """All that the rest of a run depends on; nothing in it is ever changed in place."""
+
+    image: Image
+    index: int = 0  # updates made in all
+    stage: int = 0
+    memory: tuple[Any, ...] = ()  # of the optimizer
+    styles: tuple[float, ...] = ()  # style losses of this stage so far
+    best: Image | None = None
+    best_losses: Losses | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One size of the image and the number of updates made at it."""
+
+    size: tuple[int, int]
+    steps: int
+
+
+class Optimizer(Protocol):
+    """A rule for the next image."""
+
+    def step(
+        self, evaluate: Evaluate, image: Image, at: Evaluation, memory: tuple[Any, ...], rate: float
+    ) -> tuple[Image, Evaluation | None, tuple[Any, ...]]:
+        """The next image, its evaluation if it was made, and the memory for the step after."""
+
+    def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
+        """The memory for the same image at another size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam:
+    """Adam (Kingma and Ba 2015), kept to colors that exist."""
+
+    beta1: float = 0.9
+    beta2: float = 0.99
+    eps: float = 1e-8  # the step is bounded where the gradient has always been 0
+
+    def step(
+        self, evaluate: Evaluate, image: Image, at: Evaluation, memory: tuple[Any, ...], rate: float
+    ) -> tuple[Image, Evaluation | None, tuple[Any, ...]]:
+        """One update, which needs no evaluation of its own."""
+        gradient = at[1]
+        count, first, second = memory or (0, torch.zeros_like(image), torch.zeros_like(image))
+        count += 1
+        first = first.lerp(gradient, 1 - self.beta1)
+        second = second.lerp(gradient.square(), 1 - self.beta2)
+        mean = first / (1 - self.beta1**count)
+        spread = (second / (1 - self.beta2**count)).sqrt()
+        return (image - rate * mean / (spread + self.eps)).clamp(0, 1), None, (count, first, second)
+
+    def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
+        """Averages of gradients, resampled; the count of steps goes on."""
+        if not memory:
+            return memory
+        count, first, second = memory
+        larger = [
+            torch.nn.functional.interpolate(part[None], size, mode="bilinear")[0]
+            for part in (first, second)
+        ]
+        return count, *larger
+
+
+@dataclass(frozen=True, kw_only=True)
+class LBFGS:
+    """Limited-memory BFGS with a line search that makes every step a descent.
+
+    The image is kept to [0, 1] by projection; steps that the projection spoils are shortened.
+    """
+
+    history: int = 20
+    armijo: float = 1e-4  # part of the promised descent that a step must keep
+    trials: int = 12
+
+    def step(
+        self, evaluate: Evaluate, image: Image, at: Evaluation, memory: tuple[Any, ...], rate: float
+    ) -> tuple[Image, Evaluation | None, tuple[Any, ...]]:
+        """One line search along the quasi-Newton direction."""
+        losses, gradient = at
+        direction = self._direction(gradient, memory)
+        if not memory or (direction * gradient).sum() >= 0:
+            memory = ()
+            direction = -gradient * (rate / gradient.abs().max().clamp_min(1e-30))
+        length = 1.0
+        for _ in range(self.trials):
+            candidate = (image + length * direction).clamp(0, 1)
+            promised = (gradient * (candidate - image)).sum().item()
+            found = evaluate(candidate)
+            if found[0].total <= losses.total + self.armijo * promised:
+                return (
+                    candidate,
+                    found,
+                    self._remember(memory, candidate - image, found[1] - gradient),
+                )
+            length /= 3
+        return image, at, ()  # no descent along it: the next step begins anew
+
+    def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
+        """Curvature is that of one objective: another size begins anew."""
+        return ()
+
+    def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
+        if (moved * change).sum() <= 1e-10 * change.square().sum():
+            return memory  # not convex along it
+        return (*memory, (moved, change))[-self.history :]
+
+    def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
+        """Two-loop recursion (Nocedal 1980)."""
+        q, kept = gradient, []
+        for moved, change in reversed(memory):
+            share = (moved * q).sum() / (moved * change).sum()
+            q = q - share * change
+            kept.append(share)
+        if memory:
+            moved, change = memory[-1]
+            q = q * ((moved * change).sum() / change.square().sum())
+        for (moved, change), share in zip(memory, reversed(kept), strict=True):
+            q = q + (share - (change * q).sum() / (moved * change).sum()) * moved
+        return -q
+
+
+OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "lbfgs": LBFGS()}
+
+
+def descend(
+    state: State,
+    *,
+    recipe: Recipe,
+    stages: Sequence[Stage],
+    objective: Callable[[tuple[int, int]], Evaluate],
+    until: int | None = None,
+) -> Iterator[tuple[Step, State]]:
+    """Steps from a state through the stages; the losses of a step are those of its image.
+
+    ``objective`` gives the function to descend on at a size. The last step says why it is the
+    last. ``until`` ends after so many updates, whatever the plan says.
+    """
+    optimizer = OPTIMIZERS[recipe.optimizer]
+    steps = sum(stage.steps for stage in stages)
+    until = steps if until is None else min(until, steps)
+    state = _enter(state, stages, optimizer)
+    evaluate = objective(stages[state.stage].size)
+    at: Evaluation | None = None
+    while True:
+        at = at or evaluate(state.image)
+        state = _witness(state, at[0])
+        last = state.stage == len(stages) - 1
+        reason = _reason(state, recipe, until, last)
+        assert state.best is not None
+        assert state.best_losses is not None
+        step = Step(
+            index=state.index,
+            steps=steps,
+            losses=at[0],
+            image=state.image,
+            best=state.best,
+            best_losses=state.best_losses,
+            progress=_progress(state.index, stages),
+            reason=reason,
+        )
+        yield step, state
+        if reason:
+            return
+        rate = recipe.learning_rate * _decay(recipe.decay, _stage_progress(state, stages))
+        image, at, memory = optimizer.step(evaluate, state.image, at, state.memory, rate)
+        state = replace(state, image=image, memory=memory, index=state.index + 1)
+        if not last and state.index >= sum(stage.steps for stage in stages[: state.stage + 1]):
+            state = _enter(replace(state, stage=state.stage + 1), stages, optimizer)
+            evaluate, at = objective(stages[state.stage].size), None
+
+
+def _enter(state: State, stages: Sequence[Stage], optimizer: Optimizer) -> State:
+    """The state at the size of its stage."""
+    size = stages[state.stage].size
+    if tuple(state.image.shape[-2:]) == size:
+        return state
+    return replace(
+        state,
+        image=resize(state.image, size),
+        memory=optimizer.enlarge(state.memory, size),
+        styles=(),
+        best=None,
+        best_losses=None,
+    )
+
+
+def _witness(state: State, losses: Losses) -> State:
+    """The state after a look at its losses."""
+    if not math.isfinite(losses.total):
+        raise ImpastoError(
+            f"the loss became {losses.total} after {state.index} steps; try a smaller learning rate"
+        )
+    styles = (*state.styles, losses.style)
+    if state.best_losses is None or losses.total < state.best_losses.total:
+        return replace(state, styles=styles, best=state.image, best_losses=losses)
+    return replace(state, styles=styles)
+
+
+def _stage_progress(state: State, stages: Sequence[Stage]) -> float:
+    before = sum(stage.steps for stage in stages[: state.stage])
+    return (state.index - before) / stages[state.stage].steps
+
+
+def _progress(index: int, stages: Sequence[Stage]) -> float:
+    done = work = 0.0
+    for stage in stages:
+        pixels = math.prod(stage.size)
+        work += stage.steps * pixels
+        done += min(stage.steps, max(0, index)) * pixels
+        index -= stage.steps
+    return done / work if work else 1.0
+
+
+def _decay(name: str, progress: float) -> float:
+    return (1 + math.cos(math.pi * progress)) / 2 if name == "cosine" else 1.0
+
+
+def _reason(state: State, recipe: Recipe, until: int, last: bool) -> str:
+    if state.index >= until:
+        return "steps"
+    if state.best_losses is not None and state.best_losses.total == 0:
+        return "zero"
+    if last and recipe.stop == "slope" and is_flat(state.styles):
+        return "flat"
+    if last and recipe.stop == "paper" and is_settled(state.styles):
+        return "settled"
+    return ""
+
+
+def is_flat(styles: Sequence[float]) -> bool:
+    """Whether the style loss has fallen by less than a hundredth over the window."""
+    if len(styles) < WINDOW:
+        return False
+    half = WINDOW // 2
+    before, after = sum(styles[-WINDOW:-half]), sum(styles[-half:])
+    return before - after < FLAT / 2 * before
+
+
+def is_settled(styles: Sequence[float]) -> bool:
+    """The rule of the public code: the loss has met its moving average."""
+    average = styles[0]
+    for loss in styles:
+        average = PAPER_AVERAGE * average + (1 - PAPER_AVERAGE) * loss
+    return len(styles) > 1 and abs(average - styles[-1]) <= PAPER_DIFFERENCE

@@ -1,0 +1,338 @@
+"""All settings of a painting: plain data, checked when built, written into every output.
+
+Nothing here imports torch, so that ``impasto --help`` answers at once. A setting is a field of
+:class:`Recipe`; the command line, the record and the documentation follow from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple
+
+from impasto.types import ImpastoError
+
+
+class Method(NamedTuple):
+    """A way to measure style: what it compares, and where it looks."""
+
+    description: str
+    taps: str  # 'conv': raw convolutions, as the paper has it for cmd; 'relu': rectified ones
+
+
+METHODS: dict[str, Method] = {
+    "cmd": Method("central moments of every channel (Kalischek et al. 2021)", "conv"),
+    "gram": Method("Gram matrices, the original (Gatys et al. 2016)", "relu"),
+    "mmd": Method("maximum mean discrepancy under --kernel (Li et al. 2017)", "relu"),
+    "mm": Method("mean and deviation of every channel (Li et al. 2017)", "relu"),
+    "gaussian-ot": Method("optimal transport between Gaussians, eq. 8 of the paper", "relu"),
+    "swd": Method("sliced Wasserstein distance (Bonneel et al. 2015)", "relu"),
+    "cmd-joint": Method("central moments of random projections: sees correlations", "conv"),
+}
+KERNELS = ("linear", "polynomial", "gaussian")
+CHANNELS: dict[str, int] = {
+    f"conv{block}_{index}": channels
+    for block, (count, channels) in enumerate(
+        [(2, 64), (2, 128), (4, 256), (4, 512), (4, 512)], start=1
+    )
+    for index in range(1, count + 1)
+}  # the sixteen convolutions of VGG-19 and the number of channels of each
+LAYERS = tuple(CHANNELS) + tuple(name.replace("conv", "relu") for name in CHANNELS)
+LARGEST_SIDE = 32_768
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
+    return tuple(number(part) for part in text.split(",") if part.strip())
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def side(text: str) -> int | str:
+    """A number of pixels, or ``original``."""
+    return text if text == "original" else int(text)
+
+
+def seconds(text: str) -> float:
+    """A duration: ``90``, ``90s``, ``2m``, ``1.5h``."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    return number(text[:-1]) * unit if unit else number(text)
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    group: str,
+    parse: Callable[[str], Any] = str,
+    choices: tuple[str, ...] = (),
+    low: float = -math.inf,
+    high: float = math.inf,
+    placeholder: str = "",
+) -> Any:
+    """One field of the recipe and all that its flag, its check and its page need to know."""
+    return field(
+        default=default,
+        metadata={
+            "help": help,
+            "group": group,
+            "parse": parse,
+            "choices": choices,
+            "low": low,
+            "high": high,
+            "placeholder": placeholder,
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to paint with: the same recipe on the same machine gives the same pixels."""
+
+    method: str = setting("cmd", "how style is measured", group="look", choices=tuple(METHODS))
+    alpha: float = setting(
+        0.01,
+        "weight of the content in [0, 1]: 0 is style only, 1 returns the content",
+        group="look",
+        parse=number,
+        low=0,
+        high=1,
+    )
+    order: int = setting(
+        5, "cmd, cmd-joint: highest moment K", group="look", parse=int, low=1, high=100
+    )
+    moment_weights: tuple[float, ...] = setting(
+        (),
+        "cmd, cmd-joint: weights a_1,…,a_K of the moments, 0 turns one off (all 1)",
+        group="look",
+        parse=numbers,
+        low=0,
+        placeholder="A,…",
+    )
+    projections: int = setting(
+        64, "swd, cmd-joint: random directions", group="look", parse=int, low=1, high=4096
+    )
+    kernel: str = setting("gaussian", "mmd: the kernel", group="look", choices=KERNELS)
+    layers: tuple[str, ...] = setting(
+        (),
+        "layers whose statistics are the style (1_1 … 5_1: convN_1 of cmd, reluN_1 of others)",
+        group="look",
+        parse=names,
+        choices=LAYERS,
+        placeholder="NAME,…",
+    )
+    layer_weights: tuple[float, ...] = setting(
+        (),
+        "their weights (1000/C² for a layer of C channels)",
+        group="look",
+        parse=numbers,
+        low=0,
+        placeholder="W,…",
+    )
+    content_layer: str = setting(
+        "conv4_1", "layer that holds the content", group="look", choices=LAYERS
+    )
+    tv: float = setting(
+        0.0, "weight of total variation: smoother", group="look", parse=number, low=0
+    )
+    laplacian: float = setting(
+        0.0,
+        "weight of the Laplacian loss: keeps the edges of the content",
+        group="look",
+        parse=number,
+        low=0,
+    )
+
+    size: int | str = setting(
+        512,
+        "long side of the result in pixels, or 'original'",
+        group="size",
+        parse=side,
+        low=32,
+        high=LARGEST_SIDE,
+    )
+    style_size: int | str = setting(
+        0,
+        "long side of the style: larger gives larger strokes; 0 is that of the result",
+        group="size",
+        parse=side,
+        low=0,
+        high=LARGEST_SIDE,
+    )
+
+    steps: int = setting(
+        100, "most steps to take", group="optimization", parse=int, low=1, high=100_000
+    )
+    optimizer: str = setting(
+        "adam", "how steps are taken", group="optimization", choices=("adam", "lbfgs")
+    )
+    learning_rate: float = setting(
+        0.05, "first step in units of RGB [0, 1]", group="optimization", parse=number, low=1e-6
+    )
+    decay: str = setting(
+        "cosine", "course of the learning rate", group="optimization", choices=("cosine", "none")
+    )
+    scales: int = setting(
+        2,
+        "coarse to fine: sizes to paint at, each twice the one before",
+        group="optimization",
+        parse=int,
+        low=1,
+        high=6,
+    )
+    start: str = setting(
+        "color",
+        "'content', 'color' (the content in the colors of the style), 'noise', or an image file",
+        group="optimization",
+        placeholder="START",
+    )
+    stop: str = setting(
+        "slope",
+        "when to end early: the style loss has become flat, the rule of the paper, never",
+        group="optimization",
+        choices=("slope", "paper", "never"),
+    )
+    budget: float = setting(
+        0.0,
+        "seconds for everything, set-up included (90s, 2m); 0 is no limit",
+        group="optimization",
+        parse=seconds,
+        low=0,
+    )
+    seed: int = setting(
+        0, "of noise and random projections", group="optimization", parse=int, low=0, high=2**31
+    )
+
+    device: str = setting(
+        "auto", "'auto' (the best one present), 'cpu', 'cuda', 'cuda:1', 'mps'", group="machine"
+    )
+    weights: str = setting(
+        "oxford",
+        "network: 'oxford' (embedded), 'torchvision', or a file; see `impasto weights`",
+        group="machine",
+    )
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = _check(each.name, each.metadata, getattr(self, each.name), each.default)
+            object.__setattr__(self, each.name, value)
+        _check_lengths(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe as JSON data."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
+        """The recipe that :meth:`to_dict` described; an unknown setting is an error."""
+        known = [each.name for each in fields(cls)]
+        for name in data:
+            if name not in known:
+                raise ImpastoError(f"unknown setting '{name}'; known: {', '.join(known)}")
+        return cls(**data)
+
+    def but(self, **changes: Any) -> Recipe:
+        """The same recipe with some settings changed."""
+        return Recipe.from_dict({**self.to_dict(), **changes}) if changes else self
+
+    @property
+    def style_layers(self) -> dict[str, float]:
+        """The layers of the style and w_l of eq. 3: 1000 / C_l² where nothing else was said."""
+        taps = self.layers or default_layers(self.method)
+        weights = self.layer_weights or [1000 / CHANNELS[convolution(tap)] ** 2 for tap in taps]
+        return dict(zip(taps, weights, strict=True))
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # The procedure of the public code, in our units: Adam with 0.1 in ImageNet-normalized
+    # units is 0.0225 in RGB; α of the public code weighs the *style* and is 1.
+    "paper": {
+        "alpha": 0.0,
+        "steps": 500,
+        "learning_rate": 0.0225,
+        "decay": "none",
+        "scales": 1,
+        "start": "content",
+        "stop": "paper",
+    },
+}
+
+
+def default_layers(method: str) -> tuple[str, ...]:
+    """The five layers of the paper, raw or rectified."""
+    return tuple(f"{METHODS[method].taps}{block}_1" for block in range(1, 6))
+
+
+def convolution(layer: str) -> str:
+    """The convolution behind a tap: relu4_1 is conv4_1 rectified."""
+    return layer.replace("relu", "conv")
+
+
+def _check(name: str, meta: Mapping[str, Any], value: Any, default: Any) -> Any:
+    """The value in the type of the field, or one sentence on what is wrong with it."""
+    try:
+        if isinstance(value, str) and not isinstance(default, str):
+            value = meta["parse"](value)
+        elif isinstance(default, tuple):
+            value = tuple(value)
+        elif isinstance(default, bool | int) and not isinstance(value, str):
+            if value != int(value):
+                raise ValueError(value)
+            value = int(value)
+        elif isinstance(default, float):
+            value = number(value)
+        elif isinstance(default, str) and not isinstance(value, str):
+            raise ValueError(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ImpastoError(f"{name}: {value!r} is not valid ({meta['help']})") from None
+    for part in value if isinstance(value, tuple) else (value,):
+        _check_one(name, meta, part)
+    return value
+
+
+def _check_one(name: str, meta: Mapping[str, Any], value: Any) -> None:
+    if isinstance(value, str):
+        if meta["choices"] and value not in meta["choices"]:
+            raise ImpastoError(f"{name}: unknown '{value}'; known: {', '.join(meta['choices'])}")
+        if not value:
+            raise ImpastoError(f"{name} is empty ({meta['help']})")
+    elif not isinstance(value, int | float) or not math.isfinite(value):
+        raise ImpastoError(f"{name}: {value!r} is not a number")
+    elif not meta["low"] <= value <= meta["high"]:
+        bounds = f"at least {meta['low']:g}"
+        if math.isfinite(meta["high"]):
+            bounds = f"between {meta['low']:g} and {meta['high']:g}"
+        raise ImpastoError(f"{name} is {value:g}; it must be {bounds}")
+
+
+def _check_lengths(recipe: Recipe) -> None:
+    if len(set(recipe.layers)) < len(recipe.layers):
+        raise ImpastoError(f"layers names one twice: {', '.join(recipe.layers)}")
+    if recipe.layer_weights and len(recipe.layer_weights) != len(
+        recipe.layers or default_layers(recipe.method)
+    ):
+        raise ImpastoError(
+            f"layer_weights has {len(recipe.layer_weights)} numbers for "
+            f"{len(recipe.layers or default_layers(recipe.method))} layers"
+        )
+    if recipe.moment_weights and len(recipe.moment_weights) != recipe.order:
+        raise ImpastoError(
+            f"moment_weights has {len(recipe.moment_weights)} numbers, order is {recipe.order}"
+        )
+    if recipe.style_size not in (0, "original") and int(recipe.style_size) < 32:
+        raise ImpastoError(f"style_size is {recipe.style_size}; it must be at least 32, or 0")

@@ -1,0 +1,201 @@
+"""The main job: one picture's content in another's style, as steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from impasto import objective
+from impasto.maths.raster import resize, scaled
+from impasto.maths.transport import transport_gaussian
+from impasto.networks.vgg import Encoder
+from impasto.optimize import Stage, State, descend
+from impasto.recipe import Recipe
+from impasto.types import Image, ImpastoError, Picture, Step
+
+SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
+SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
+FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like
+RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scene:
+    """The pictures of a job as tensors on the device, at the size of the result."""
+
+    recipe: Recipe
+    encoder: Encoder
+    content: Image
+    style: Image
+    visible: Tensor | None = None  # (H, W): opacity of the content
+    visible_style: Tensor | None = None
+    given: Image | None = None  # the start, where it is a picture
+
+    @cached_property
+    def start(self) -> Image:
+        """The image that the first step looks at."""
+        if self.given is not None:
+            return resize(self.given, self.size)
+        if self.recipe.alpha == 1 or self.recipe.start == "content":
+            return self.content  # with α = 1 it is the answer
+        if self.recipe.start == "noise":
+            generator = torch.Generator().manual_seed(self.recipe.seed)
+            noise = torch.randn(self.content.shape, generator=generator) * 0.15 + 0.5
+            return noise.clamp(0, 1).to(self.content)
+        return recolor(self.content, self.style, self.visible, self.visible_style)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        height, width = self.content.shape[-2:]
+        return height, width
+
+    def objective_at(self, size: tuple[int, int]) -> objective.Objective:
+        """The objective at a coarser size, the style shrunk as much as the content."""
+        factor = max(size) / max(self.size)
+        height, width = self.style.shape[-2:]
+        coarse = (max(1, round(height * factor)), max(1, round(width * factor)))
+        return objective.build(
+            self.recipe,
+            self.encoder,
+            resize(self.content, size),
+            resize(self.style, coarse),
+            visible=_resized_mask(self.visible, size),
+            visible_style=_resized_mask(self.visible_style, coarse),
+        )
+
+
+def arrange(
+    recipe: Recipe,
+    encoder: Encoder,
+    content: Picture,
+    style: Picture,
+    start: Picture | None = None,
+) -> Scene:
+    """The scene of three pictures of any size."""
+    device = encoder.mean.device
+    size = _target(content, recipe.size, "content")
+    wanted = recipe.style_size or max(size)
+    style_size = _target(style, wanted, "style")
+    return Scene(
+        recipe=recipe,
+        encoder=encoder,
+        content=to_image(content, size, device),
+        style=to_image(style, style_size, device),
+        visible=_mask(content, size, device),
+        visible_style=_mask(style, style_size, device),
+        given=None if start is None else to_image(start, size, device),
+    )
+
+
+def paint(
+    scene: Scene,
+    *,
+    state: State | None = None,
+    until: int | None = None,
+    began: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[tuple[Step, State]]:
+    """Steps of a scene from its start or from a state.
+
+    A budget counts from ``began``; it shortens the plan by what a first step at the coarsest
+    size takes, and it ends the run before a step that would not fit.
+    """
+    recipe = scene.recipe
+    began = clock() if began is None else began
+    deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
+    stages = plan(scene.size, recipe.steps, recipe.scales)
+    if deadline is not None:
+        stages = _within(scene, stages, deadline, clock)
+    state = state or State(resize(scene.start, stages[0].size))
+    last = clock()
+    for step, after in descend(
+        state, recipe=recipe, stages=stages, objective=scene.objective_at, until=until
+    ):
+        now = clock()
+        if deadline is not None and not step.reason and now + (now - last) > deadline:
+            yield replace(step, reason="budget"), after
+            return
+        yield step, after
+        last = now
+
+
+def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
+    """Sizes from coarse to fine, each twice the one before, and the updates made at each."""
+    sizes = [size]
+    while len(sizes) < min(scales, steps):
+        coarser = scaled(size, round(max(size) / 2 ** len(sizes)))
+        if min(coarser) < SMALLEST_COARSE_SIDE:
+            break
+        sizes.append(coarser)
+    fine = max(1, round(steps * FINE_SHARE)) if len(sizes) > 1 else steps
+    counts, left = [fine], steps - fine
+    for remaining in range(len(sizes) - 1, 0, -1):
+        counts.append(left if remaining == 1 else max(1, round(left / remaining)))
+        left -= counts[-1]
+    return [Stage(a, b) for a, b in zip(reversed(sizes), reversed(counts), strict=True)]
+
+
+def recolor(
+    content: Image, style: Image, visible: Tensor | None = None, visible_style: Tensor | None = None
+) -> Image:
+    """The content in the colors of the style: Gaussian optimal transport of its pixels."""
+    pixels = objective.points_of(content[None])
+    moved = transport_gaussian(
+        pixels,
+        objective.points_of(content[None], visible),
+        objective.points_of(style[None], visible_style),
+    )
+    return moved.T.reshape(content.shape).clamp(0, 1)
+
+
+def _within(
+    scene: Scene, stages: list[Stage], deadline: float, clock: Callable[[], float]
+) -> list[Stage]:
+    """The longest plan that ends before the deadline, judged by one step at the coarsest size."""
+    recipe = scene.recipe
+    before = clock()
+    scene.objective_at(stages[0].size)(resize(scene.start, stages[0].size))
+    per_pixel = (clock() - before) / 2 / (stages[0].size[0] * stages[0].size[1])
+    left = deadline - clock()
+    for steps in range(recipe.steps, 0, -1):
+        shorter = plan(scene.size, steps, recipe.scales)
+        # A build costs about a step: content and style are encoded once per size.
+        work = sum((stage.steps + 1) * stage.size[0] * stage.size[1] for stage in shorter)
+        if work * per_pixel <= left:
+            return shorter
+    return plan(scene.size, 1, 1)
+
+
+def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:
+    """Height and width at the wanted long side."""
+    width, height = picture.size
+    long_side = max(width, height) if wanted == "original" else int(wanted)
+    size = scaled((height, width), long_side)
+    if min(size) < SMALLEST_SIDE:
+        raise ImpastoError(
+            f"the {name} image is {width}×{height}: with a long side of {long_side} its short side "
+            f"would be {min(size)} pixels, and {SMALLEST_SIDE} are needed; crop it or choose a "
+            f"larger size"
+        )
+    return size
+
+
+def to_image(picture: Picture, size: tuple[int, int], device: torch.device) -> Image:
+    """A picture as a tensor of a given height and width."""
+    return resize(torch.from_numpy(picture.rgb).permute(2, 0, 1), size).contiguous().to(device)
+
+
+def _mask(picture: Picture, size: tuple[int, int], device: torch.device) -> Tensor | None:
+    if picture.alpha is None:
+        return None
+    return resize(torch.from_numpy(picture.alpha)[None], size)[0].to(device)
+
+
+def _resized_mask(mask: Tensor | None, size: tuple[int, int]) -> Tensor | None:
+    return None if mask is None else resize(mask[None], size)[0]

@@ -1,0 +1,67 @@
+"""The words that the rooms share: what flows between them, and the one error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+Points: TypeAlias = "Tensor"  # (n, d): n samples of a law on R^d
+Features: TypeAlias = "Tensor"  # (1, C, H, W): a tap of the encoder
+Image: TypeAlias = "Tensor"  # (3, H, W): sRGB in [0, 1]
+
+
+class ImpastoError(ValueError):
+    """A problem with what was given, said in one sentence that tells what to do."""
+
+
+class Discrepancy(Protocol):
+    """A distance between two laws that are known by samples."""
+
+    def summarize(self, points: Points) -> Any:
+        """What the distance needs to know of one law."""
+
+    def compare(self, image: Any, style: Any) -> Tensor:
+        """The distance between two summarized laws: a scalar, never negative."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A decoded image: sRGB in [0, 1], its transparency apart."""
+
+    rgb: np.ndarray  # (H, W, 3) float32
+    alpha: np.ndarray | None = None  # (H, W) float32, None where all is opaque
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, as people say it."""
+        height, width = self.rgb.shape[:2]
+        return width, height
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The objective and its parts at one image."""
+
+    total: float
+    content: float
+    style: float
+    layers: Mapping[str, float] = field(default_factory=dict)  # unweighted, per style layer
+
+
+@dataclass(frozen=True)
+class Step:
+    """One state of the optimization; the losses are those of this very image."""
+
+    index: int  # updates made so far
+    steps: int  # updates planned
+    losses: Losses
+    image: Image
+    best: Image  # the image of the lowest total loss so far, at the present size
+    best_losses: Losses
+    progress: float = 0.0  # share of the work that is done, pixels counted
+    reason: str = ""  # why this step is the last one; empty while it goes on
