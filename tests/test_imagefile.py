@@ -752,7 +752,7 @@ def test_a_file_without_a_record(tmp_path, suffix):
         imagefile.read_record(path)
     for words in ("OLYMPUS DIGITAL CAMERA", "[1, 2]", "{", "[" * 60_000):
         exif = Image.Exif()
-        exif[imagefile.DESCRIPTION] = words
+        exif[writing.DESCRIPTION] = words
         Image.fromarray(NOISE).save(path, exif=exif)
         with pytest.raises(ImpastoError, match="carries no Impasto record"):
             imagefile.read_record(path)

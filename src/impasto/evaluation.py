@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
-from impasto.discrepancies import STYLES, UNITS
 from impasto.discrepancies.sliced import SlicedWasserstein
+from impasto.discrepancies.styles import style_of
 from impasto.maths.similarity import ssim
 from impasto.networks.vgg import Encoder
 from impasto.objective import points_of
-from impasto.recipe import CHANNELS, METHODS, Recipe, convolution, default_layers
+from impasto.recipe import METHODS, Recipe, default_layers
 from impasto.types import Features, Image
 
 HELD_OUT = ("relu1_2", "relu2_2", "relu3_3", "relu4_3")  # no method looks at these by default
@@ -39,13 +39,13 @@ def evaluate(
     image: Image, content: Image, style: Image, *, encoder: Encoder, recipe: Recipe | None = None
 ) -> Score:
     """The score of an image (3, H, W) beside a content of the same size."""
-    recipe = recipe or Recipe()
+    recipe = (recipe or Recipe()).but(layers=(), layer_weights=())
     taps = {tap for method in METHODS for tap in default_layers(method)}
     taps |= {recipe.content_layer, *HELD_OUT}
     with torch.no_grad():
         ours, theirs = encoder(image, taps), encoder(style, taps)
         target = encoder(content, [recipe.content_layer])[recipe.content_layer]
-        layers = {method: _per_layer(method, recipe, ours, theirs) for method in METHODS}
+        layers = {method: per_layer(recipe.but(method=method), ours, theirs) for method in METHODS}
         held = SlicedWasserstein(projections=128, seed=HELD_OUT_SEED)
         held_out = {
             tap: held.compare(
@@ -56,14 +56,7 @@ def evaluate(
     return Score(
         size=(image.shape[2], image.shape[1]),
         style={
-            method: sum(
-                1000
-                / CHANNELS[convolution(tap)] ** 2
-                * UNITS[method](CHANNELS[convolution(tap)])
-                * value
-                for tap, value in values.items()
-            )
-            for method, values in layers.items()
+            method: style_loss(recipe.but(method=method), each) for method, each in layers.items()
         },
         layers=layers,
         content=(ours[recipe.content_layer] - target).square().mean().item(),
@@ -72,13 +65,30 @@ def evaluate(
     )
 
 
-def _per_layer(
-    method: str, recipe: Recipe, ours: dict[str, Features], theirs: dict[str, Features]
+def per_layer(
+    recipe: Recipe, ours: dict[str, Features], theirs: dict[str, Features]
 ) -> dict[str, float]:
-    measure = STYLES[method](recipe)
+    """The discrepancy of a recipe's method at each of its layers."""
+    measure = style_of(recipe).build(recipe)
     return {
         tap: measure.compare(
             measure.summarize(points_of(ours[tap])), measure.summarize(points_of(theirs[tap]))
         ).item()
-        for tap in default_layers(method)
+        for tap in recipe.style_layers
     }
+
+
+def style_loss(recipe: Recipe, layers: dict[str, float]) -> float:
+    """The loss that `stylize` descends on, from the discrepancies of the layers."""
+    return sum(weight * layers[tap] for tap, weight in style_of(recipe).weights(recipe).items())
+
+
+def saturation(encoder: Encoder, image: Image) -> dict[str, float]:
+    """The share of features of each layer of cmd that the sigmoid maps to within 0.0025 of 0 or 1.
+
+    Where it is large, CMD sees signs instead of values: |x| > 6.
+    """
+    taps = default_layers("cmd")
+    with torch.no_grad():
+        features = encoder(image.to(encoder.mean.device), taps)
+    return {tap: (features[tap].abs() > 6).float().mean().item() for tap in taps}

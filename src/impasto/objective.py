@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from impasto.discrepancies import STYLES, UNITS
+from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder
-from impasto.recipe import CHANNELS, Recipe, convolution
+from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
 
 
@@ -47,8 +47,8 @@ class Objective:
         }
         style = torch.stack(
             [
-                weight * UNITS[recipe.method](CHANNELS[convolution(name)]) * layers[name].float()
-                for name, weight in recipe.style_layers.items()
+                weight * layers[name].float()
+                for name, weight in style_of(recipe).weights(recipe).items()
             ]
         ).sum()
         total = recipe.alpha * content + (1 - recipe.alpha) * style
@@ -87,7 +87,7 @@ def build(
     visible_style: Tensor | None = None,
 ) -> Objective:
     """The objective of one content and one style at their present sizes."""
-    measure = STYLES[recipe.method](recipe)
+    measure = style_of(recipe).build(recipe)
     with torch.no_grad():
         taps = encoder(style, recipe.style_layers)
         styles = {

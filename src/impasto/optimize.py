@@ -155,17 +155,18 @@ def descend(
     recipe: Recipe,
     stages: Sequence[Stage],
     objective: Callable[[tuple[int, int]], Evaluate],
+    enlarge: Callable[[Image, tuple[int, int]], Image] = resize,
     until: int | None = None,
 ) -> Iterator[tuple[Step, State]]:
     """Steps from a state through the stages; the losses of a step are those of its image.
 
-    ``objective`` gives the function to descend on at a size. The last step says why it is the
-    last. ``until`` ends after so many updates, whatever the plan says.
+    ``objective`` gives the function to descend on at a size, ``enlarge`` the image with which
+    the next stage begins. The last step says why it is the last. ``until`` ends after so many
+    updates, whatever the plan says.
     """
     optimizer = OPTIMIZERS[recipe.optimizer]
     steps = sum(stage.steps for stage in stages)
     until = steps if until is None else min(until, steps)
-    state = _enter(state, stages, optimizer)
     evaluate = objective(stages[state.stage].size)
     at: Evaluation | None = None
     while True:
@@ -192,23 +193,14 @@ def descend(
         image, at, memory = optimizer.step(evaluate, state.image, at, state.memory, rate)
         state = replace(state, image=image, memory=memory, index=state.index + 1)
         if not last and state.index >= sum(stage.steps for stage in stages[: state.stage + 1]):
-            state = _enter(replace(state, stage=state.stage + 1), stages, optimizer)
-            evaluate, at = objective(stages[state.stage].size), None
-
-
-def _enter(state: State, stages: Sequence[Stage], optimizer: Optimizer) -> State:
-    """The state at the size of its stage."""
-    size = stages[state.stage].size
-    if tuple(state.image.shape[-2:]) == size:
-        return state
-    return replace(
-        state,
-        image=resize(state.image, size),
-        memory=optimizer.enlarge(state.memory, size),
-        styles=(),
-        best=None,
-        best_losses=None,
-    )
+            size = stages[state.stage + 1].size
+            state = State(
+                image=enlarge(image, size),
+                index=state.index,
+                stage=state.stage + 1,
+                memory=optimizer.enlarge(memory, size),
+            )
+            evaluate, at = objective(size), None
 
 
 def _witness(state: State, losses: Losses) -> State:

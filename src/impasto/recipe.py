@@ -103,7 +103,7 @@ class Recipe:
 
     method: str = setting("cmd", "how style is measured", group="look", choices=tuple(METHODS))
     alpha: float = setting(
-        0.01,
+        0.003,
         "weight of the content in [0, 1]: 0 is style only, 1 returns the content",
         group="look",
         parse=number,
@@ -173,23 +173,26 @@ class Recipe:
     )
 
     steps: int = setting(
-        100, "most steps to take", group="optimization", parse=int, low=1, high=100_000
+        60, "most steps to take", group="optimization", parse=int, low=1, high=100_000
     )
     optimizer: str = setting(
-        "adam", "how steps are taken", group="optimization", choices=("adam", "lbfgs")
+        "lbfgs", "how steps are taken", group="optimization", choices=("adam", "lbfgs")
     )
     learning_rate: float = setting(
-        0.05, "first step in units of RGB [0, 1]", group="optimization", parse=number, low=1e-6
+        0.05, "length of the first step in RGB [0, 1]", group="optimization", parse=number, low=1e-6
     )
     decay: str = setting(
-        "cosine", "course of the learning rate", group="optimization", choices=("cosine", "none")
+        "cosine",
+        "adam: course of the step length",
+        group="optimization",
+        choices=("cosine", "none"),
     )
     scales: int = setting(
-        2,
-        "coarse to fine: sizes to paint at, each twice the one before",
+        0,
+        "coarse to fine: sizes to paint at, each twice the one before; 0: begin near 512",
         group="optimization",
         parse=int,
-        low=1,
+        low=0,
         high=6,
     )
     start: str = setting(
@@ -262,6 +265,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The procedure of the public code, in our units: Adam with 0.1 in ImageNet-normalized
     # units is 0.0225 in RGB; α of the public code weighs the *style* and is 1.
     "paper": {
+        "optimizer": "adam",
         "alpha": 0.0,
         "steps": 500,
         "learning_rate": 0.0225,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from impasto.types import Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
+COARSE = 512  # the long side to begin near, where nothing else was said
 FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
@@ -54,6 +56,13 @@ class Scene:
         """Height and width of the result."""
         height, width = self.content.shape[-2:]
         return height, width
+
+    def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
+        """A coarse result at a finer size, with the detail of the start that it cannot hold."""
+        fine = resize(self.start, size)
+        coarse = (image.shape[-2], image.shape[-1])
+        detail = fine - resize(resize(fine, coarse), size)
+        return (resize(image, size) + detail).clamp(0, 1)
 
     def objective_at(self, size: tuple[int, int]) -> objective.Objective:
         """The objective at a coarser size, the style shrunk as much as the content."""
@@ -115,7 +124,12 @@ def paint(
     state = state or State(resize(scene.start, stages[0].size))
     last = clock()
     for step, after in descend(
-        state, recipe=recipe, stages=stages, objective=scene.objective_at, until=until
+        state,
+        recipe=recipe,
+        stages=stages,
+        objective=scene.objective_at,
+        enlarge=scene.enlarge,
+        until=until,
     ):
         now = clock()
         if deadline is not None and not step.reason and now + (now - last) > deadline:
@@ -127,6 +141,7 @@ def paint(
 
 def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
     """Sizes from coarse to fine, each twice the one before, and the updates made at each."""
+    scales = scales or 1 + max(0, round(math.log2(max(size) / COARSE)))
     sizes = [size]
     while len(sizes) < min(scales, steps):
         coarser = scaled(size, round(max(size) / 2 ** len(sizes)))

@@ -12,10 +12,9 @@ from torch import Tensor
 from impasto.discrepancies.central_moments import CentralMoments, JointCentralMoments
 from impasto.discrepancies.gaussian import GaussianTransport
 from impasto.discrepancies.gram import Gram
-from impasto.discrepancies.kernels import KernelMeans, MeanEmbedding
+from impasto.discrepancies.kernels import KernelMeans
 from impasto.discrepancies.sliced import SlicedWasserstein
 from impasto.discrepancies.statistics import MeanDeviation
-from impasto.recipe import Recipe
 from impasto.types import Discrepancy, ImpastoError
 
 DISCREPANCIES: dict[str, Callable[..., Discrepancy]] = {
@@ -26,35 +25,6 @@ DISCREPANCIES: dict[str, Callable[..., Discrepancy]] = {
     "gaussian-ot": GaussianTransport,
     "swd": SlicedWasserstein,
     "cmd-joint": JointCentralMoments,
-}
-
-STYLES: dict[str, Callable[[Recipe], Discrepancy]] = {
-    "cmd": lambda recipe: CentralMoments(
-        order=recipe.order, weights=recipe.moment_weights, activation="sigmoid"
-    ),
-    "gram": lambda recipe: Gram(),
-    "mmd": lambda recipe: MeanEmbedding(kernel=recipe.kernel, seed=recipe.seed),
-    "mm": lambda recipe: MeanDeviation(),
-    "gaussian-ot": lambda recipe: GaussianTransport(),
-    "swd": lambda recipe: SlicedWasserstein(projections=recipe.projections, seed=recipe.seed),
-    "cmd-joint": lambda recipe: JointCentralMoments(
-        order=recipe.order,
-        weights=recipe.moment_weights,
-        projections=recipe.projections,
-        seed=recipe.seed,
-        activation="sigmoid",
-    ),
-}
-"""The discrepancy that a recipe means, on the features of an image."""
-
-UNITS: dict[str, Callable[[int], float]] = {
-    "cmd": lambda channels: 1.0,
-    "gram": lambda channels: 1.0 / channels**2,
-    "mmd": lambda channels: 1.0,
-    "mm": lambda channels: 1.0,
-    "gaussian-ot": lambda channels: 1.0,
-    "swd": lambda channels: 1.0,
-    "cmd-joint": lambda channels: 1.0,
 }
 
 

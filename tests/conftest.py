@@ -1,0 +1,47 @@
+"""Real pictures, small, and the real network."""
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
+
+import pytest
+import torch
+
+from impasto import imagefile
+from impasto.maths.raster import fit
+from impasto.networks import checkpoints, vgg
+from impasto.samples import locate
+
+
+def sample(name: str, side: int) -> torch.Tensor:
+    """A sample picture (3, H, W) with its long side as wanted."""
+    return fit(torch.from_numpy(imagefile.read(locate(name)).rgb).permute(2, 0, 1), side)
+
+
+@pytest.fixture(scope="session")
+def encoder() -> vgg.Encoder:
+    """The embedded VGG-19."""
+    return vgg.build(checkpoints.load())
+
+
+@pytest.fixture(scope="session")
+def photo() -> torch.Tensor:
+    """A photo of 64 × 43 pixels."""
+    return sample("coffee", 64)
+
+
+@pytest.fixture(scope="session")
+def painting() -> torch.Tensor:
+    """A painting of 64 × 51 pixels."""
+    return sample("cypresses", 64)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same as files: content and style."""
+    folder = tmp_path_factory.mktemp("pictures")
+    paths = {}
+    for name, picture in {"content": "coffee", "style": "cypresses"}.items():
+        paths[name] = str(folder / f"{name}.png")
+        imagefile.write(paths[name], sample(picture, 96).permute(1, 2, 0).numpy())
+    return paths
