@@ -72,7 +72,10 @@ def per_layer(
     measure = style_of(recipe).build(recipe)
     return {
         tap: measure.compare(
-            measure.summarize(points_of(ours[tap])), measure.summarize(points_of(theirs[tap]))
+            *(
+                measure.summarize(points_of(features[tap], margin=recipe.margin))
+                for features in (ours, theirs)
+            )
         ).item()
         for tap in recipe.style_layers
     }

@@ -41,7 +41,8 @@ class Objective:
         content = self._content(taps[recipe.content_layer])
         layers = {
             name: self.measure.compare(
-                self.measure.summarize(points_of(taps[name], self.visible)), self.styles[name]
+                self.measure.summarize(points_of(taps[name], self.visible, recipe.margin)),
+                self.styles[name],
             )
             for name in recipe.style_layers
         }
@@ -91,7 +92,7 @@ def build(
     with torch.no_grad():
         taps = encoder(style, recipe.style_layers)
         styles = {
-            name: measure.summarize(points_of(taps[name], visible_style))
+            name: measure.summarize(points_of(taps[name], visible_style, recipe.margin))
             for name in recipe.style_layers
         }
         features = encoder(content, [recipe.content_layer])[recipe.content_layer]
@@ -106,14 +107,24 @@ def build(
     )
 
 
-def points_of(features: Features, visible: Tensor | None = None) -> Points:
-    """The positions of a map (1, C, H, W) as points (n, C), the transparent ones left out."""
+def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
+    """The positions of a map (1, C, H, W) as points (n, C).
+
+    Transparent ones are left out, and those within a margin of the border, where the zero
+    padding of the network shows: matching it paints a frame (docs/decisions). Small maps, of
+    which nothing would remain, are taken whole.
+    """
+    if visible is not None:
+        visible = F.interpolate(visible[None, None], features.shape[2:], mode="area")
+    if margin and min(features.shape[2:]) >= 4 * margin:
+        inside = (..., slice(margin, -margin), slice(margin, -margin))
+        features = features[inside]
+        visible = None if visible is None else visible[inside]
     rows = features[0].flatten(1)
     if visible is None:
         return rows.T
-    shares = F.interpolate(visible[None, None], features.shape[2:], mode="area").flatten()
-    chosen = shares >= min(0.5, float(shares.max()))
-    return rows[:, chosen].T
+    shares = visible.flatten()
+    return rows[:, shares >= min(0.5, float(shares.max()))].T
 
 
 def total_variation(image: Image) -> Tensor:

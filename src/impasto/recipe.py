@@ -103,7 +103,7 @@ class Recipe:
 
     method: str = setting("cmd", "how style is measured", group="look", choices=tuple(METHODS))
     alpha: float = setting(
-        0.003,
+        0.005,
         "weight of the content in [0, 1]: 0 is style only, 1 returns the content",
         group="look",
         parse=number,
@@ -141,8 +141,20 @@ class Recipe:
         low=0,
         placeholder="W,…",
     )
+    margin: int = setting(
+        2,
+        "positions at the border of every layer that are no style: zero padding made them",
+        group="look",
+        parse=int,
+        low=0,
+        high=8,
+    )
     content_layer: str = setting(
-        "conv4_1", "layer that holds the content", group="look", choices=LAYERS
+        "conv4_1",
+        "layer that holds the content",
+        group="look",
+        choices=LAYERS,
+        placeholder="NAME",
     )
     tv: float = setting(
         0.0, "weight of total variation: smoother", group="look", parse=number, low=0
@@ -267,6 +279,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "optimizer": "adam",
         "alpha": 0.0,
+        "margin": 0,
         "steps": 500,
         "learning_rate": 0.0225,
         "decay": "none",

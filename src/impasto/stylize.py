@@ -23,6 +23,7 @@ SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
 COARSE = 512  # the long side to begin near, where nothing else was said
 FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like
+NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
 
@@ -165,6 +166,7 @@ def recolor(
         pixels,
         objective.points_of(content[None], visible),
         objective.points_of(style[None], visible_style),
+        ridge=NOISE,
     )
     return moved.T.reshape(content.shape).clamp(0, 1)
 

@@ -27,8 +27,8 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
             f"--{each.name.replace('_', '-')}",
             dest=each.name,
             default=argparse.SUPPRESS,
-            metavar=meta["placeholder"] or (None if meta["choices"] and not many else "X"),
-            choices=meta["choices"] if meta["choices"] and not many else None,
+            metavar=meta["placeholder"] or (None if meta["choices"] else "X"),
+            choices=None if many or meta["placeholder"] else meta["choices"] or None,
             help=meta["help"].replace("%", "%%") + default,
         )
 

@@ -40,8 +40,9 @@ def discrepancy(name: str, x: Any, y: Any, **settings: Any) -> Any:
     """
     if name not in DISCREPANCIES:
         raise ImpastoError(f"unknown discrepancy '{name}'; known: {', '.join(DISCREPANCIES)}")
-    if not isinstance(x, Tensor):
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         return float(discrepancy(name, _tensor(x), _tensor(y), **settings))
+    x, y = _alike(x, y)
     _check(x, y)
     try:
         measure = DISCREPANCIES[name](**settings)
@@ -51,7 +52,19 @@ def discrepancy(name: str, x: Any, y: Any, **settings: Any) -> Any:
 
 
 def _tensor(values: Any) -> Tensor:
-    return torch.from_numpy(np.array(values, dtype=np.result_type(values, np.float32)))
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ImpastoError(f"points must be real numbers, not {array.dtype}")
+    return torch.from_numpy(array.astype(np.float32 if array.dtype.itemsize < 8 else np.float64))
+
+
+def _alike(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two tensors of one floating type on one device, that of the first tensor among them."""
+    x, y = (part if isinstance(part, Tensor) else _tensor(part) for part in (x, y))
+    if x.is_complex() or y.is_complex():
+        raise ImpastoError("points must be real numbers, not complex ones")
+    kind = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+    return x.to(kind), y.to(x.device, kind)
 
 
 def _check(x: Tensor, y: Tensor) -> None:

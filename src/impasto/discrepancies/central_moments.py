@@ -64,6 +64,8 @@ class JointCentralMoments:
         """Moments of the projections, scaled: (K, p)."""
         if self.activation == "sigmoid":
             points = torch.sigmoid(points)
+        elif self.activation != "identity":
+            raise ImpastoError(f"unknown activation '{self.activation}'; known: identity, sigmoid")
         theta = directions(points.shape[1], self.projections, self.seed).to(points)
         scale = (points.shape[1] / self.projections) ** 0.5
         return scale * central_moments((theta @ points.T).T, self.order)
@@ -75,8 +77,8 @@ class JointCentralMoments:
 
 def check_orders(order: int, weights: tuple[float, ...]) -> None:
     """Refuse an order below 1, and weights that are negative or of another number."""
-    if order < 1:
-        raise ImpastoError(f"order is {order}; it must be at least 1")
+    if not isinstance(order, int) or order < 1:
+        raise ImpastoError(f"order is {order}; it must be a whole number from 1 on")
     if weights and len(weights) != order:
         raise ImpastoError(f"weights has {len(weights)} numbers, order is {order}")
     if any(not 0 <= weight < float("inf") for weight in weights):

@@ -4,34 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from impasto.recipe import KERNELS
 from impasto.types import ImpastoError, Points
 
 BLOCK = 1 << 22  # kernel values that exist at a time
 
 
-def kernel_function(name: str, dimension: int, bandwidth: float) -> Callable[..., Tensor]:
-    """k(x, y) for rows of x and y: (n, m).
+class Kernel(NamedTuple):
+    """k(x, y) for all rows of x and y (n, m), and k(x, x) for each row (n,)."""
+
+    pairs: Callable[[Points, Points], Tensor]
+    itself: Callable[[Points], Tensor]
+
+
+def kernel_of(name: str, dimension: int, bandwidth: float) -> Kernel:
+    """A kernel by name.
 
     A bandwidth of 0 is √d, the distance of points whose coordinates differ by about 1.
     """
+    check_kernel(name, bandwidth)
     if name == "linear":
-        return lambda x, y: x @ y.T
+        return Kernel(lambda x, y: x @ y.T, lambda x: x.square().sum(1))
     if name == "polynomial":
-        return lambda x, y: (x @ y.T).square()
-    if name == "gaussian":
-        scale = -0.5 / (bandwidth**2 or dimension)
+        return Kernel(lambda x, y: (x @ y.T).square(), lambda x: x.square().sum(1).square())
+    scale = -0.5 / (bandwidth**2 or dimension)
 
-        def gaussian(x: Tensor, y: Tensor) -> Tensor:
-            squares = x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
-            return (squares.clamp_min(0) * scale).exp()
+    def gaussian(x: Points, y: Points) -> Tensor:
+        squares = x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
+        return (squares.clamp_min(0) * scale).exp()
 
-        return gaussian
-    raise ImpastoError(f"unknown kernel '{name}'; known: linear, polynomial, gaussian")
+    return Kernel(gaussian, lambda x: x.new_ones(len(x)))
+
+
+def check_kernel(name: str, bandwidth: float) -> None:
+    """Refuse what is no kernel."""
+    if name not in KERNELS:
+        raise ImpastoError(f"unknown kernel '{name}'; known: {', '.join(KERNELS)}")
+    if not 0 <= bandwidth < float("inf"):
+        raise ImpastoError(f"bandwidth is {bandwidth}; it must be finite and not negative")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +66,7 @@ class KernelMeans:
     unbiased: bool = False
 
     def __post_init__(self) -> None:
-        kernel_function(self.kernel, 1, self.bandwidth)
+        check_kernel(self.kernel, self.bandwidth)
 
     def summarize(self, points: Points) -> Points:
         """The points themselves: a double sum knows no smaller summary."""
@@ -60,26 +76,29 @@ class KernelMeans:
 
     def compare(self, image: Points, style: Points) -> Tensor:
         """The three means."""
-        function = kernel_function(self.kernel, image.shape[1], self.bandwidth)
-        value = self._within(function, image) + self._within(function, style)
-        value = value - 2 * _sum(function, image, style) / (len(image) * len(style))
+        kernel = kernel_of(self.kernel, image.shape[1], self.bandwidth)
+        if self.kernel == "gaussian":
+            # It does not see where the origin is; far from it squares of distances would cancel.
+            origin = style.mean(0).detach()
+            image, style = image - origin, style - origin
+        value = self._within(kernel, image) + self._within(kernel, style)
+        value = value - 2 * _sum(kernel, image, style) / (len(image) * len(style))
         return value if self.unbiased else value.clamp_min(0)  # rounding alone is negative
 
-    def _within(self, function: Callable[..., Tensor], points: Points) -> Tensor:
-        n = len(points)
-        total = _sum(function, points, points)
+    def _within(self, kernel: Kernel, points: Points) -> Tensor:
+        n, total = len(points), _sum(kernel, points, points)
         if not self.unbiased:
             return total / n**2
-        itself = sum(function(point[None], point[None])[0, 0] for point in points)
-        return (total - itself) / (n * (n - 1))
+        return (total - kernel.itself(points).sum()) / (n * (n - 1))
 
 
-def _sum(function: Callable[..., Tensor], x: Points, y: Points) -> Tensor:
+def _sum(kernel: Kernel, x: Points, y: Points) -> Tensor:
     """The sum of k over all pairs; blocks of it are computed again for the gradient."""
     rows = max(1, BLOCK // len(y))
     total = x.new_zeros(())
     for part in x.split(rows):
-        total = total + checkpoint(lambda a, b: function(a, b).sum(), part, y, use_reentrant=False)
+        block = checkpoint(lambda a, b: kernel.pairs(a, b).sum(), part, y, use_reentrant=False)
+        total = total + block
     return total
 
 
@@ -97,6 +116,11 @@ class MeanEmbedding:
     bandwidth: float = 0.0
     features: int = 512
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_kernel(self.kernel, self.bandwidth)
+        if self.features < 2:
+            raise ImpastoError(f"features is {self.features}; it must be at least 2")
 
     def summarize(self, points: Points) -> Tensor:
         """The mean feature."""
@@ -116,6 +140,6 @@ class MeanEmbedding:
     def _frequencies(self, dimension: int) -> Tensor:
         """Normal vectors of variance 1 / h²: (d, features / 2)."""
         generator = torch.Generator().manual_seed(self.seed)
-        half = max(1, self.features // 2)
-        normal = torch.randn(dimension, half, generator=generator, dtype=torch.float64)
+        shape = (dimension, self.features // 2)
+        normal = torch.randn(shape, generator=generator, dtype=torch.float64)
         return normal / (self.bandwidth or dimension**0.5)

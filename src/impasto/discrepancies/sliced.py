@@ -13,8 +13,8 @@ from impasto.types import ImpastoError, Points
 
 def directions(dimension: int, count: int, seed: int) -> Tensor:
     """Random directions of length 1: (count, dimension); the same for the same seed."""
-    if count < 1:
-        raise ImpastoError(f"projections is {count}; it must be at least 1")
+    if not isinstance(count, int) or count < 1:
+        raise ImpastoError(f"projections is {count}; it must be a whole number from 1 on")
     generator = torch.Generator().manual_seed(seed)
     normal = torch.randn(count, dimension, generator=generator, dtype=torch.float64)
     return normal / torch.linalg.vector_norm(normal, dim=1, keepdim=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from impasto.maths.moments import central_moments
-from impasto.types import Points
+from impasto.types import ImpastoError, Points
 
 
 class Statistics(NamedTuple):
@@ -28,6 +28,10 @@ class MeanDeviation:
     """
 
     eps: float = 1e-12  # added to the variance: the root has no finite slope at 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eps < float("inf"):
+            raise ImpastoError(f"eps is {self.eps}; it must be finite and not negative")
 
     def summarize(self, points: Points) -> Statistics:
         """Means and deviations."""

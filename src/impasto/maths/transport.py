@@ -34,22 +34,27 @@ def _common_steps(n: int, m: int, device: torch.device) -> tuple[Tensor, Tensor,
     return starts // m, starts // n, weight
 
 
-def gaussian_map(x: Points, y: Points) -> tuple[Tensor, Tensor, Tensor]:
+def gaussian_map(x: Points, y: Points, *, ridge: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
     r"""The optimal map between Gaussians with the moments of two samples (Dowson, Landau 1982).
 
     .. math:: T(p) = \mu_y + (p - \mu_x) A, \qquad
         A = \Sigma_x^{-1/2} (\Sigma_x^{1/2} \Sigma_y \Sigma_x^{1/2})^{1/2} \Sigma_x^{-1/2}
 
-    Returns μ_x, A and μ_y in double precision.
+    Returns μ_x, A and μ_y in double precision. ``ridge`` is added to all variances: what varies
+    less than this in x is noise, and is not stretched to the variance of y.
     """
     mean_x, covariance_x = mean_and_covariance(double(x))
     mean_y, covariance_y = mean_and_covariance(double(y))
-    half, inverse = root(covariance_x), inverse_root(covariance_x)
-    return mean_x, inverse @ root(half @ covariance_y @ half) @ inverse, mean_y
+    floor = ridge * torch.eye(len(mean_x)).to(covariance_x)
+    covariance_x, covariance_y = covariance_x + floor, covariance_y + floor
+    inverse = inverse_root(covariance_x)
+    # (Σx½ Σy Σx½)½ from the singular values of Σy½ Σx½: a product would square their range.
+    _, values, right = torch.linalg.svd(root(covariance_y) @ root(covariance_x))
+    return mean_x, inverse @ (right.mT * values) @ right @ inverse, mean_y
 
 
-def transport_gaussian(points: Points, x: Points, y: Points) -> Points:
+def transport_gaussian(points: Points, x: Points, y: Points, *, ridge: float = 0.0) -> Points:
     """The points moved by the optimal map from the Gaussian of x to that of y."""
-    mean_x, matrix, mean_y = gaussian_map(x, y)
+    mean_x, matrix, mean_y = gaussian_map(x, y, ridge=ridge)
     moved = (double(points) - mean_x) @ matrix + mean_y
     return moved.to(points.device, points.dtype)

@@ -156,7 +156,7 @@ def sha256(path: Path) -> str:
 
 
 def oxford_scales() -> dict[str, Tensor]:
-    """The mean activation of every channel, as ``scripts/channel_scales.py`` measured it."""
+    """What every channel is divided by, as ``scripts/channel_scales.py`` measured it."""
     text = resources.files("impasto.networks").joinpath("oxford_scales.json").read_text()
     return {name: torch.tensor(values) for name, values in json.loads(text)["scales"].items()}
 

@@ -1,0 +1,183 @@
+"""The main job on the real network, and the plan of its steps."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impasto.objective import points_of
+from impasto.recipe import Recipe
+from impasto.stylize import SMALLEST_COARSE_SIDE, arrange, paint, plan, recolor
+from impasto.types import ImpastoError, Picture
+
+
+def picture(image, alpha=None):
+    return Picture(np.ascontiguousarray(image.permute(1, 2, 0).numpy()), alpha)
+
+
+def last(scene, **rest):
+    *_, (step, _) = paint(scene, **rest)
+    return step
+
+
+@given(
+    size=st.tuples(st.integers(32, 5000), st.integers(32, 5000)),
+    steps=st.integers(1, 500),
+    scales=st.integers(0, 6),
+)
+def test_a_plan_makes_all_steps_from_coarse_to_fine(size, steps, scales):
+    stages = plan(size, steps, scales)
+    assert sum(stage.steps for stage in stages) == steps
+    assert all(stage.steps >= 1 for stage in stages)
+    assert stages[-1].size == size
+    for coarse, fine in pairwise(stages):
+        assert max(fine.size) / max(coarse.size) == pytest.approx(2, rel=0.05)
+    assert all(min(stage.size) >= min(SMALLEST_COARSE_SIDE, *size) for stage in stages)
+    if scales:
+        assert len(stages) <= scales
+
+
+def test_the_style_loss_falls(encoder, photo, painting):
+    steps = [
+        step
+        for step, _ in paint(
+            arrange(Recipe(size=64, steps=12), encoder, *map(picture, (photo, painting)))
+        )
+    ]
+    assert steps[-1].losses.style < 0.5 * steps[0].losses.style
+    assert steps[-1].image.min() >= 0
+    assert steps[-1].image.max() <= 1
+
+
+def test_alpha_one_returns_the_content(encoder, photo, painting):
+    scene = arrange(Recipe(size=64, alpha=1), encoder, picture(photo), picture(painting))
+    step = last(scene)
+    assert torch.equal(step.best, scene.content)
+    assert step.losses.content == 0
+
+
+def test_content_as_style_stays_as_it_is(encoder, photo):
+    for start in ("content", "color"):
+        recipe = Recipe(size=64, start=start, steps=3)
+        step = last(arrange(recipe, encoder, picture(photo), picture(photo)))
+        assert step.losses.total < 1e-6
+        assert (step.best - photo).abs().max() < 1e-3
+
+
+def test_the_color_start_has_the_colors_of_the_style(photo, painting):
+    moved = points_of(recolor(photo, painting)[None])
+    style = points_of(painting[None])
+    before = points_of(photo[None])
+    assert (moved.mean(0) - style.mean(0)).norm() < 0.2 * (before.mean(0) - style.mean(0)).norm()
+    distance = (moved.T.cov() - style.T.cov()).norm()
+    assert distance < 0.5 * (before.T.cov() - style.T.cov()).norm()
+
+
+def test_starts(encoder, photo, painting):
+    def start(given=None, **settings):
+        recipe = Recipe(size=64, **settings)
+        return arrange(recipe, encoder, picture(photo), picture(painting), given).start
+
+    assert torch.equal(start(start="content"), photo)
+    assert torch.equal(start(start="noise", seed=1), start(start="noise", seed=1))
+    assert not torch.equal(start(start="noise", seed=1), start(start="noise", seed=2))
+    given = start(given=picture(painting), start="some.png")
+    assert given.shape == photo.shape
+    assert (given.mean((1, 2)) - painting.mean((1, 2))).abs().max() < 0.05
+
+
+def test_any_two_sizes_and_shapes(encoder, photo, painting):
+    recipe = Recipe(size=96, style_size=48, steps=1)
+    scene = arrange(recipe, encoder, picture(photo), picture(painting.mT))
+    assert scene.content.shape == (3, 64, 96)
+    assert max(scene.style.shape) == 48
+    assert last(scene).image.shape == (3, 64, 96)
+    original = arrange(
+        recipe.but(size="original", style_size="original"),
+        encoder,
+        picture(photo),
+        picture(painting),
+    )
+    assert original.content.shape == photo.shape
+    assert original.style.shape == painting.shape
+
+
+def test_a_thin_picture_is_refused_with_a_way_out(encoder, photo):
+    thin = Picture(np.zeros((1, 5000, 3), np.float32))
+    with pytest.raises(ImpastoError, match=r"content image is 5000×1.*crop"):
+        arrange(Recipe(), encoder, thin, picture(photo))
+    with pytest.raises(ImpastoError, match="style image"):
+        arrange(Recipe(), encoder, picture(photo), thin)
+
+
+@pytest.mark.parametrize("color", [0.0, 0.4, 1.0])
+def test_pictures_of_one_color(encoder, photo, color):
+    flat = torch.full_like(photo, color)
+    for content, style in ((photo, flat), (flat, photo), (flat, flat)):
+        step = last(arrange(Recipe(size=64, steps=3), encoder, picture(content), picture(style)))
+        assert step.best.isfinite().all()
+        assert math.isfinite(step.losses.total)
+
+
+def test_what_is_transparent_does_not_matter(encoder, photo, painting):
+    alpha = np.ones(photo.shape[1:], np.float32)
+    alpha[:20, :30] = 0
+    other = photo.clone()
+    other[:, :12, :20] = 0.9  # far enough inside for the first layers
+    recipe = Recipe(size=64, steps=3, layers="conv1_1", content_layer="conv1_1")
+    results = [
+        last(arrange(recipe, encoder, picture(image, alpha), picture(painting))).best
+        for image in (photo, other)
+    ]
+    seen = torch.from_numpy(alpha) > 0
+    assert torch.allclose(results[0][:, seen], results[1][:, seen], atol=1e-4)
+
+
+class Clock:
+    """A clock that every look moves on."""
+
+    def __init__(self, step):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def test_a_budget_shortens_the_plan_and_is_kept(encoder, photo, painting):
+    scene = arrange(
+        Recipe(size=64, budget=20, steps=50), encoder, picture(photo), picture(painting)
+    )
+    clock = Clock(1.0)
+    steps = [step for step, _ in paint(scene, clock=clock)]
+    assert clock.now <= 20
+    assert steps[-1].reason in ("budget", "steps")
+    assert steps[-1].steps < 50
+    rich = arrange(Recipe(size=64, budget=1e6, steps=3), encoder, picture(photo), picture(painting))
+    assert last(rich, clock=Clock(1.0)).reason == "steps"
+
+
+def test_a_budget_that_is_already_spent_still_gives_a_picture(encoder, photo, painting):
+    scene = arrange(Recipe(size=64, budget=0.5), encoder, picture(photo), picture(painting))
+    step = last(scene, clock=Clock(1.0))
+    assert step.best.shape == photo.shape
+    assert step.index <= 1
+
+
+def test_same_recipe_same_pixels(encoder, photo, painting):
+    scene = arrange(Recipe(size=64, steps=4), encoder, picture(photo), picture(painting))
+    assert torch.equal(last(scene).best, last(scene).best)
+
+
+def test_coarse_to_fine_keeps_detail(encoder, photo, painting):
+    """The detail that the coarse size cannot hold comes back from the start."""
+    scene = arrange(Recipe(size=64), encoder, picture(photo), picture(painting))
+    coarse = torch.nn.functional.interpolate(
+        scene.start[None], (22, 32), mode="bicubic", antialias=True
+    )[0].clamp(0, 1)
+    again = scene.enlarge(coarse, scene.size)
+    assert (again - scene.start).abs().mean() < 0.005
