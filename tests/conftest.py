@@ -1,8 +1,8 @@
 """Real pictures, small, and the real network."""
 
-import os
+from impasto import process
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
+process.tune()  # as the command line does, before torch is loaded
 
 import pytest
 import torch

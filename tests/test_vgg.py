@@ -56,7 +56,7 @@ def test_a_tap_is_not_changed_by_the_rectification_behind_it(encoder, photo):
 def test_the_sigmoid_of_cmd_does_not_saturate(encoder, name):
     """The raw network has 80 to 99 % of its features beyond ±6; then CMD only counts signs."""
     shares = saturation(encoder, sample(name, 160))
-    assert max(shares.values()) < 0.2, shares
+    assert max(shares.values()) < 0.3, shares
     raw = checkpoints.Checkpoint(
         name="raw",
         sha256="",

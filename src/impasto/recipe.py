@@ -103,7 +103,7 @@ class Recipe:
 
     method: str = setting("cmd", "how style is measured", group="look", choices=tuple(METHODS))
     alpha: float = setting(
-        0.005,
+        0.002,
         "weight of the content in [0, 1]: 0 is style only, 1 returns the content",
         group="look",
         parse=number,

@@ -23,7 +23,11 @@ PHOTOS: dict[str, Sample] = {
     "chelsea": Sample("scikit-image", "chelsea.png", "Chelsea, a cat", "CC0, Stéfan van der Walt"),
     "coffee": Sample("scikit-image", "coffee.png", "A cup of coffee", "CC0, Rachel Michetti"),
     "astronaut": Sample("scikit-image", "astronaut.png", "Eileen Collins", "public domain, NASA"),
-    "rocket": Sample("scikit-image", "rocket.jpg", "Launch of DSCOVR", "CC0, SpaceX"),
+    "camera": Sample("scikit-image", "camera.png", "A cameraman", "CC0, Lav Varshney"),
+    "galaxies": Sample(
+        "scikit-image", "hubble_deep_field.jpg", "Hubble Deep Field", "public domain, NASA"
+    ),
+    "rocket": Sample("scikit-image", "rocket.jpg", "Launch of DSCOVR", "public domain, SpaceX"),
 }
 PAINTINGS: dict[str, Sample] = {
     "cypresses": Sample(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 
-from impasto import __version__
+from impasto import __version__, process
 from impasto.types import ImpastoError
 
 COMMANDS: dict[str, str] = {
@@ -32,9 +31,7 @@ EPILOG = """examples:
 def main(words: list[str] | None = None) -> int:
     """Run a command; 0 done, 1 a problem with the input, 2 wrong usage, 130 interrupted."""
     words = sys.argv[1:] if words is None else words
-    # Threads that wait by spinning make a step five times slower as soon as any other program
-    # uses a core (benchmarks/contention.py). torch reads this when it is loaded, which is later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    process.tune()
     arguments = _parser(words[:1]).parse_args(words)
     if not arguments.command:
         _parser([]).print_help()

@@ -1,0 +1,26 @@
+"""Settings of the whole process that make it fast; for programs, not for libraries to decide."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
+
+
+def tune() -> None:
+    """Make this process good at what we do; call it before torch is loaded.
+
+    Threads that wait by spinning make a step several times slower as soon as another program
+    uses a core. And glibc returns every large block to the system, which clears its pages anew
+    at each step: kept, a step takes about two thirds of the time (``benchmarks/process.py``).
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
+        try:
+            libc = ctypes.CDLL("libc.so.6")
+            libc.mallopt(M_MMAP_MAX, 0)
+            libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        except (OSError, AttributeError):
+            pass  # another C library: it has its own ways
