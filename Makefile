@@ -42,9 +42,8 @@ format: setup  ## put the code in order
 bench: setup  ## measure, in ratios
 	$(BIN)/python benchmarks/run.py
 
-docs: setup  ## make the gallery and the tables of docs/ again
+docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py
-	$(BIN)/python scripts/embedded_weights.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis demo.png

@@ -53,10 +53,10 @@ def sheet(rows: list[list[PIL.Image.Image]]) -> PIL.Image.Image:
 def main(folder: Path) -> None:
     blank = PIL.Image.new("RGB", (CELL, CELL), "white")
     rows = [[blank, *(PIL.Image.open(locate(style)) for style in STYLES)]]
-    for photo in PHOTOS:
-        rows.append(
-            [PIL.Image.open(locate(photo)), *(painted(photo, style, folder) for style in STYLES)]
-        )
+    rows += [
+        [PIL.Image.open(locate(photo)), *(painted(photo, style, folder) for style in STYLES)]
+        for photo in PHOTOS
+    ]
     sheet(rows).save(DOCS / "gallery.jpg", quality=88)
     hero = [PIL.Image.open(locate(name)) for name in HERO] + [painted(*HERO, folder)]
     sheet([hero]).save(DOCS / "hero.jpg", quality=90)

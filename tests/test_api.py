@@ -264,14 +264,16 @@ def objective_of(scene: Scene, recipe: Recipe, size: tuple[int, int]) -> objecti
     [
         {"size": 64, "steps": 3},
         {"size": 64, "steps": 3, "optimizer": "adam", "alpha": 0.3, "method": "gram"},
-        {"size": 192, "steps": 3, "scales": 2},
+        {"size": 128, "steps": 3, "scales": 2},
     ],
     ids=["lbfgs", "adam", "two scales"],
 )
-def test_the_losses_of_a_step_are_those_of_its_image(settings, files):
-    recipe = Recipe(**settings)
-    scene = open_job(files["content"], files["style"], recipe).scene
-    steps = list(stylize_steps(files["content"], files["style"], **settings))
+def test_the_losses_of_a_step_are_those_of_its_image(settings, content, files):
+    recipe, square = Recipe(**settings), content[:, :64]
+    scene = open_job(square, files["style"], recipe).scene
+    steps = list(stylize_steps(square, files["style"], **settings))
+    sizes = {step.image.shape for step in steps}
+    assert len(sizes) == max(1, recipe.scales)
     assert [step.index for step in steps] == list(range(recipe.steps + 1))
     for step in steps:
         size = (step.image.shape[-2], step.image.shape[-1])
@@ -382,13 +384,13 @@ def test_a_budget_that_is_ample_changes_nothing(scene, monkeypatch):
         {"size": 64, "steps": 4},
         {"size": 64, "steps": 4, "optimizer": "adam"},
         {"size": 64, "steps": 4, "optimizer": "adam", "stop": "paper"},
-        {"size": 192, "steps": 4, "scales": 2},
-        {"size": 192, "steps": 4, "scales": 2, "optimizer": "adam"},
+        {"size": 128, "steps": 3, "scales": 2},
+        {"size": 128, "steps": 3, "scales": 2, "optimizer": "adam"},
     ],
     ids=["lbfgs", "adam", "paper", "two scales lbfgs", "two scales adam"],
 )
-def test_a_run_goes_on_from_any_state_as_if_nothing_had_been(settings, files):
-    job = open_job(files["content"], files["style"], Recipe(**settings))
+def test_a_run_goes_on_from_any_state_as_if_nothing_had_been(settings, content, files):
+    job = open_job(content[:, :64], files["style"], Recipe(**settings))
     whole = list(steps_of(job))
     for cut in range(len(whole) - 1):
         rest = list(steps_of(job, state=whole[cut][1]))
@@ -441,7 +443,7 @@ def test_score_of_the_result(result, content, files):
 def test_score_takes_every_kind_of_picture(content, files):
     values = [
         score(KINDS[kind](files["content"], content), files["content"], files["style"])
-        for kind in ("path", "PIL", "float32", "tensor")
+        for kind in ("path", "tensor")
     ]
     assert all(value == values[0] for value in values)
 

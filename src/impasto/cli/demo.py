@@ -9,10 +9,12 @@ from pathlib import Path
 
 from impasto.samples import PAINTINGS, PHOTOS, locate
 
+BUDGET = 80.0  # seconds: whatever the machine, a first picture comes soon
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("photo", nargs="?", default="chelsea", choices=PHOTOS, help="[chelsea]")
+    parser.add_argument("photo", nargs="?", default="astronaut", choices=PHOTOS, help="[astronaut]")
     parser.add_argument(
         "painting", nargs="?", default="cypresses", choices=PAINTINGS, help="[cypresses]"
     )
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from impasto import api
     from impasto.cli.painting import paint
 
-    job = api.open_job(photo, painting, Recipe(), began=began)
+    job = api.open_job(photo, painting, Recipe(budget=BUDGET), began=began)
     result, code = paint(job, output=arguments.output)
     if result is not None:
         print(f"the picture is {Path(arguments.output).resolve()}")
