@@ -60,7 +60,7 @@ class Adam:
     """Adam (Kingma and Ba 2015), kept to colors that exist."""
 
     beta1: float = 0.9
-    beta2: float = 0.99
+    beta2: float = 0.999
     eps: float = 1e-8  # the step is bounded where the gradient has always been 0
 
     def step(

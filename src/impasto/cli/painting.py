@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,8 @@ def paint(
         if report:
             data = {**result.record, "history": [vars(losses) for losses in result.history]}
             files.write_atomically(report, (json.dumps(data, indent=1) + "\n").encode())
+        if checkpoint and not stopped:
+            Path(checkpoint).unlink(missing_ok=True)  # there is nothing left to resume
     if not quiet:
         print(summary(result, output, checkpoint if stopped else ""), file=sys.stderr)
     return result, 130 if stopped else 0
