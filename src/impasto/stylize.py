@@ -113,15 +113,15 @@ def paint(
 ) -> Iterator[tuple[Step, State]]:
     """Steps of a scene from its start or from a state.
 
-    A budget counts from ``began``; it shortens the plan by what a first step at the coarsest
-    size takes, and it ends the run before a step that would not fit.
+    A budget counts from ``began``; it shortens a plan of several sizes or of a decaying rate by
+    what a step at the coarsest size takes, and it ends the run before a step that would not fit.
     """
     recipe = scene.recipe
     began = clock() if began is None else began
     deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
     stages = plan(scene.size, recipe.steps, recipe.scales)
-    if deadline is not None:
-        stages = _within(scene, stages, deadline, clock)
+    if deadline is not None and (len(stages) > 1 or recipe.optimizer == "adam"):
+        stages = _within(scene, stages, deadline, clock)  # the others need no plan to end well
     state = state or State(resize(scene.start, stages[0].size))
     last = clock()
     for step, after in descend(
@@ -176,9 +176,11 @@ def _within(
 ) -> list[Stage]:
     """The longest plan that ends before the deadline, judged by one step at the coarsest size."""
     recipe = scene.recipe
+    evaluate, start = scene.objective_at(stages[0].size), resize(scene.start, stages[0].size)
+    evaluate(start)  # the first one also warms up
     before = clock()
-    scene.objective_at(stages[0].size)(resize(scene.start, stages[0].size))
-    per_pixel = (clock() - before) / 2 / (stages[0].size[0] * stages[0].size[1])
+    evaluate(start)
+    per_pixel = (clock() - before) / (stages[0].size[0] * stages[0].size[1])
     left = deadline - clock()
     for steps in range(recipe.steps, 0, -1):
         shorter = plan(scene.size, steps, recipe.scales)

@@ -89,7 +89,7 @@ def _steps(
         for step, after in api.steps_of(job, state=state, until=until):
             if step.index > known:  # a resumed run looks at its first image once more
                 history.append(step.losses)
-            progress.show(step.progress, _line(step), last=bool(step.reason))
+            progress.show(_share(job, step), _line(step), last=bool(step.reason))
             if checkpoint and not step.reason and time.monotonic() - saved > BETWEEN_CHECKPOINTS:
                 runfile.save(
                     checkpoint, facts=api.facts_of(job, step), state=after, history=history
@@ -104,6 +104,13 @@ def _steps(
                 )
         return step, True
     return step, False
+
+
+def _share(job: Job, step: Step) -> float:
+    """How much is done: of the steps, or of the time where that is what ends the run."""
+    if step.reason or not job.recipe.budget:
+        return step.progress
+    return max(step.progress, min(0.99, (time.monotonic() - job.began) / job.recipe.budget))
 
 
 def _line(step: Step) -> str:
