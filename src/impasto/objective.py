@@ -46,30 +46,19 @@ class Objective:
             )
             for name in recipe.style_layers
         }
-        style = torch.stack(
-            [
-                weight * layers[name].float()
-                for name, weight in style_of(recipe).weights(recipe).items()
-            ]
-        ).sum()
-        total = recipe.alpha * content + (1 - recipe.alpha) * style
-        if recipe.tv:
-            total = total + recipe.tv * total_variation(image)
-        if recipe.laplacian:
-            total = total + recipe.laplacian * laplacian_loss(image, self.content)
-        return total, content, layers, style
+        return combine(recipe, image, self.content, content, layers)
 
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
         image = image.detach().requires_grad_()
         total, content, layers, style = self.terms(image)
         (gradient,) = torch.autograd.grad(total, image)
-        return _losses(total, content, layers, style), gradient
+        return losses_of(total, content, layers, style), gradient
 
     def losses(self, image: Image) -> Losses:
         """The losses at an image."""
         with torch.no_grad():
-            return _losses(*self.terms(image))
+            return losses_of(*self.terms(image))
 
     def _content(self, features: Features) -> Tensor:
         squares = (features - self.content_features).square()
@@ -139,7 +128,22 @@ def laplacian_loss(image: Image, content: Image) -> Tensor:
     return F.conv2d(pooled, kernel[None, None]).square().mean()
 
 
-def _losses(total: Tensor, content: Tensor, layers: dict[str, Tensor], style: Tensor) -> Losses:
+def combine(
+    recipe: Recipe, image: Image, original: Image, content: Tensor, layers: dict[str, Tensor]
+) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+    """The total of eq. 1 from its parts, which follow it: content, layers, style."""
+    weights = style_of(recipe).weights(recipe)
+    style = torch.stack([weight * layers[name].float() for name, weight in weights.items()]).sum()
+    total = recipe.alpha * content.float() + (1 - recipe.alpha) * style
+    if recipe.tv:
+        total = total + recipe.tv * total_variation(image)
+    if recipe.laplacian:
+        total = total + recipe.laplacian * laplacian_loss(image, original)
+    return total, content, layers, style
+
+
+def losses_of(total: Tensor, content: Tensor, layers: dict[str, Tensor], style: Tensor) -> Losses:
+    """The numbers behind the terms."""
     return Losses(
         total=total.item(),
         content=content.item(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +27,20 @@ class Discrepancy(Protocol):
 
     def compare(self, image: Any, style: Any) -> Tensor:
         """The distance between two summarized laws: a scalar, never negative."""
+
+
+@runtime_checkable
+class Additive(Discrepancy, Protocol):
+    """A discrepancy whose summary follows from sums over points: those of parts add up."""
+
+    def gather(self, points: Points, about: Any) -> tuple[Tensor, ...]:
+        """The sums over some points, about a pivot that keeps them small."""
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: Any) -> Any:
+        """The summary of all points, from the sums of their parts."""
+
+    def pivot(self, points: Points) -> Any:
+        """A pivot for points like these: a constant."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from impasto.discrepancies.sliced import directions
-from impasto.maths.moments import central_moments
+from impasto.maths.moments import centered, central_moments, power_sums
 from impasto.types import ImpastoError, Points
 
 
@@ -32,6 +32,18 @@ class CentralMoments:
     def summarize(self, points: Points) -> Tensor:
         """Moments, a row per order: (K, d)."""
         return central_moments(points, self.order, activation=self.activation)
+
+    def gather(self, points: Points, about: Tensor) -> tuple[Tensor, ...]:
+        """Sums of powers."""
+        return power_sums(points, self.order, activation=self.activation, about=about)[:1]
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: Tensor) -> Tensor:
+        """Moments, a row per order: (K, d)."""
+        return centered(sums[0] / count, about)
+
+    def pivot(self, points: Points) -> Tensor:
+        """The mean, as the points are rounded."""
+        return power_sums(points.detach(), 1, activation=self.activation)[1]
 
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The weighted sum of the norms.
@@ -62,13 +74,29 @@ class JointCentralMoments:
 
     def summarize(self, points: Points) -> Tensor:
         """Moments of the projections, scaled: (K, p)."""
+        moments = central_moments(self._project(points), self.order)
+        return (points.shape[1] / self.projections) ** 0.5 * moments
+
+    def gather(self, points: Points, about: tuple[Tensor, int]) -> tuple[Tensor, ...]:
+        """Sums of powers of the projections."""
+        return power_sums(self._project(points), self.order, about=about[0])[:1]
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: tuple[Tensor, int]) -> Tensor:
+        """Moments of the projections, scaled: (K, p)."""
+        mean, dimension = about
+        return (dimension / self.projections) ** 0.5 * centered(sums[0] / count, mean)
+
+    def pivot(self, points: Points) -> tuple[Tensor, int]:
+        """The mean of the projections, and the dimension."""
+        return power_sums(self._project(points.detach()), 1)[1], points.shape[1]
+
+    def _project(self, points: Points) -> Points:
         if self.activation == "sigmoid":
             points = torch.sigmoid(points)
         elif self.activation != "identity":
             raise ImpastoError(f"unknown activation '{self.activation}'; known: identity, sigmoid")
         theta = directions(points.shape[1], self.projections, self.seed).to(points)
-        scale = (points.shape[1] / self.projections) ** 0.5
-        return scale * central_moments((theta @ points.T).T, self.order)
+        return (theta @ points.T).T
 
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The weighted sum of the norms."""

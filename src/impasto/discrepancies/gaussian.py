@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from torch import Tensor
 
 from impasto.maths.linalg import double, mean_and_covariance, overlap, root
@@ -38,6 +39,20 @@ class GaussianTransport:
         """Mean and covariance."""
         mean, covariance = mean_and_covariance(points)
         return Gaussian(double(mean), double(covariance))
+
+    def gather(self, points: Points, about: Tensor) -> tuple[Tensor, ...]:
+        """Sums and sums of products about a pivot."""
+        centered = points - about.to(points)
+        return double(centered.sum(0)), double(centered.T @ centered)
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: Tensor) -> Gaussian:
+        """Mean and covariance."""
+        shift = sums[0] / count
+        return Gaussian(double(about) + shift, sums[1] / count - torch.outer(shift, shift))
+
+    def pivot(self, points: Points) -> Tensor:
+        """The mean."""
+        return points.detach().mean(0)
 
     def compare(self, image: Gaussian, style: Gaussian) -> Tensor:
         """The squared distance; rounding must not make it negative."""

@@ -23,6 +23,17 @@ class Gram:
         """The Gram matrix (d, d)."""
         return points.T @ points / len(points)
 
+    def gather(self, points: Points, about: None) -> tuple[Tensor, ...]:
+        """The sum of the products."""
+        return (points.T @ points,)
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: None) -> Tensor:
+        """The Gram matrix (d, d)."""
+        return sums[0] / count
+
+    def pivot(self, points: Points) -> None:
+        """None: these moments are about 0."""
+
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The squared Frobenius norm of the difference."""
         return (image - style).square().sum()

@@ -124,14 +124,23 @@ class MeanEmbedding:
 
     def summarize(self, points: Points) -> Tensor:
         """The mean feature."""
+        return self.settle(self.gather(points, None), len(points), None)
+
+    def gather(self, points: Points, about: None) -> tuple[Tensor, ...]:
+        """The sum of the features."""
         if self.kernel == "linear":
-            return points.mean(0)
+            return (points.sum(0),)
         if self.kernel == "polynomial":
-            return points.T @ points / len(points)
-        dimension = points.shape[1]
-        phase = points @ self._frequencies(dimension).to(points)
-        waves = torch.cat([phase.cos().mean(0), phase.sin().mean(0)])
-        return waves / (self.features // 2) ** 0.5
+            return (points.T @ points,)
+        phase = points @ self._frequencies(points.shape[1]).to(points)
+        return (torch.cat([phase.cos().sum(0), phase.sin().sum(0)]) / (self.features // 2) ** 0.5,)
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: None) -> Tensor:
+        """The mean feature."""
+        return sums[0] / count
+
+    def pivot(self, points: Points) -> None:
+        """None: features are about 0."""
 
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The squared distance."""

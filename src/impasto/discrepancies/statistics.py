@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from impasto.maths.moments import central_moments
+from impasto.maths.moments import centered, central_moments, power_sums
 from impasto.types import ImpastoError, Points
 
 
@@ -35,8 +35,23 @@ class MeanDeviation:
 
     def summarize(self, points: Points) -> Statistics:
         """Means and deviations."""
-        mean, variance = central_moments(points, 2)
-        return Statistics(mean, (variance + self.eps).sqrt())
+        return self._statistics(central_moments(points, 2))
+
+    def gather(self, points: Points, about: Tensor) -> tuple[Tensor, ...]:
+        """Sums and sums of squares."""
+        return power_sums(points, 2, about=about)[:1]
+
+    def settle(self, sums: tuple[Tensor, ...], count: int, about: Tensor) -> Statistics:
+        """Means and deviations."""
+        return self._statistics(centered(sums[0] / count, about))
+
+    def pivot(self, points: Points) -> Tensor:
+        """The mean."""
+        return power_sums(points.detach(), 1)[1]
+
+    def _statistics(self, moments: Tensor) -> Statistics:
+        # A variance from sums may be negative by rounding.
+        return Statistics(moments[0], (moments[1].clamp_min(0) + self.eps).sqrt())
 
     def compare(self, image: Statistics, style: Statistics) -> Tensor:
         """The sum of the squares."""

@@ -1,11 +1,13 @@
 """Moments of every coordinate of a sample, with their gradient in closed form.
 
 An autograd graph would keep a full-size tensor per power. Here a few coordinates at a time are
-centered, raised and summed while they are in the cache, and the gradient is a polynomial.
+centered, raised and summed while they are in the cache, and the gradient is a polynomial. Sums of
+powers are sums over points: those of parts of a sample add up.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -24,55 +26,93 @@ def central_moments(points: Points, order: int, *, activation: str = "identity")
     ``activation`` is applied to the points first: ``identity`` or ``sigmoid``.
     The result is in double precision where the device has it: c_50 is small.
     """
+    sums, about = power_sums(points, order, activation=activation)
+    return centered(sums / len(points), about)
+
+
+def power_sums(
+    points: Points, order: int, *, activation: str = "identity", about: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""The sums :math:`\sum (x - a)^k`, k = 1 … order, of every coordinate, and the pivot a.
+
+    Where no pivot (d,) is given it is the mean: the closer it is, the less is lost in
+    :func:`centered`. The sums are differentiable in the points, the pivot is a constant.
+    """
     if activation not in ("identity", "sigmoid"):
         raise ImpastoError(f"unknown activation '{activation}'; known: identity, sigmoid")
-    return _CentralMoments.apply(points.T, order, activation)
+    return _PowerSums.apply(points.T, order, activation, about)
 
 
-class _CentralMoments(torch.autograd.Function):
+def centered(moments: Tensor, about: Tensor) -> Tensor:
+    r"""The mean and the central moments from the moments m_k about a pivot: (K, d).
+
+    .. math:: c_k = \sum_{j=0}^{k} \binom{k}{j} m_j (-m_1)^{k-j}
+    """
+    order = len(moments)
+    shift = moments[:1]
+    if order == 1:
+        return about + shift
+    binomials = [[math.comb(k, j) for j in range(order + 1)] for k in range(2, order + 1)]
+    degrees = [[max(k - j, 0) for j in range(order + 1)] for k in range(2, order + 1)]
+    powers = (-shift) ** torch.arange(order + 1, device=moments.device)[:, None]
+    terms = (
+        powers[torch.tensor(degrees, device=moments.device)]
+        * moments.new_tensor(binomials)[..., None]
+    )
+    known = torch.cat([torch.ones_like(shift), moments])
+    return torch.cat([about + shift, (terms * known).sum(1)])
+
+
+class _PowerSums(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, order: int, activation: str) -> Tensor:
-        moments = rows.new_empty((order, rows.shape[0]), dtype=_wide(rows))
-        scales = moments.new_ones((rows.shape[0], 1))
+    def forward(
+        ctx: Any, rows: Tensor, order: int, activation: str, about: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        sums = rows.new_empty((order, rows.shape[0]), dtype=_wide(rows))
+        # Rounded as the points are, so that it is the same number wherever it is used.
+        pivot = sums.new_empty(len(rows)) if about is None else about.to(rows.dtype).to(sums.dtype)
+        scales = sums.new_ones((rows.shape[0], 1))
         for part in _parts(rows):
             x = _activate(rows[part], activation)
-            mean = x.mean(1, keepdim=True)
-            x = x.sub_(mean) if activation == "sigmoid" else x - mean
-            # The mean is rounded once; what is left of it belongs to the first moment.
-            rest = x.mean(1, keepdim=True)
-            moments[0, part] = (mean.to(moments.dtype) + rest)[:, 0]
-            x = x.sub_(rest)
+            if about is None:
+                pivot[part] = x.mean(1)
+            u = (
+                x.sub_(_column(pivot, part, x))
+                if activation == "sigmoid"
+                else x - _column(pivot, part, x)
+            )
             if activation == "identity":
-                x = x.div_(_scale(x, scales[part]))
-            power = x.clone() if order > 1 else x
-            for k in range(2, order + 1):
-                mean_power = power.mul_(x).mean(1).to(moments.dtype)
-                moments[k - 1, part] = mean_power * scales[part, 0] ** k
-        ctx.save_for_backward(rows, moments, scales)
+                u = u.div_(_scale(u, scales[part]))
+            power = u.clone() if order > 1 else u
+            for k in range(1, order + 1):
+                total = (power.mul_(u) if k > 1 else u).sum(1).to(sums.dtype)
+                sums[k - 1, part] = total * scales[part, 0] ** k
+        ctx.save_for_backward(rows, pivot, scales)
         ctx.activation = activation
-        return moments
+        ctx.mark_non_differentiable(pivot)
+        return sums, pivot
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        rows, moments, scales = ctx.saved_tensors
-        coefficients = _slope_polynomial(moments, gradients[0]) / rows.shape[1]
-        degrees = torch.arange(len(moments), device=rows.device, dtype=moments.dtype)
-        coefficients *= scales.T ** degrees[:, None]
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        rows, pivot, scales = ctx.saved_tensors
+        orders = torch.arange(1, len(gradients[0]) + 1, device=rows.device, dtype=pivot.dtype)
+        # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
+        slopes = gradients[0] * orders[:, None] * scales.T ** (orders - 1)[:, None]
         gradient = torch.empty_like(rows)
         for part in _parts(rows):
             value = _activate(rows[part], ctx.activation)
-            x = value - moments[0, part, None].to(rows.dtype)
+            u = value - _column(pivot, part, value)
             if ctx.activation == "identity":
-                x = x.div_(scales[part].to(rows.dtype))
-            terms = coefficients[:, part, None].to(rows.dtype)
-            slope = torch.zeros_like(x) + terms[-1]
+                u = u.div_(scales[part].to(rows.dtype))
+            terms = slopes[:, part, None].to(rows.dtype)
+            slope = torch.zeros_like(u) + terms[-1]
             for term in terms[:-1].flip(0):  # Horner
-                slope.mul_(x).add_(term)
+                slope.mul_(u).add_(term)
             if ctx.activation == "sigmoid":
                 slope.mul_(value).mul_(value.neg_().add_(1))
             gradient[part] = slope
-        return gradient, None, None
+        return gradient, None, None, None
 
 
 def _scale(centered: Tensor, scales: Tensor) -> Tensor:
@@ -82,17 +122,8 @@ def _scale(centered: Tensor, scales: Tensor) -> Tensor:
     return scales.to(centered.dtype)
 
 
-def _slope_polynomial(moments: Tensor, gradient: Tensor) -> Tensor:
-    """Coefficients in u = x − c_1 of the derivative in x of <gradient, moments>, times n.
-
-    n ∂c_k/∂x = k (u^(k−1) − c_(k−1)), where the centered first moment is 0; n ∂c_1/∂x = 1.
-    """
-    orders = torch.arange(1, len(moments) + 1, device=moments.device, dtype=moments.dtype)
-    weighted = gradient * orders[:, None]
-    before = moments[:-1].clone()
-    before[:1] = 0
-    constant = gradient[0] - (weighted[1:] * before).sum(0)
-    return torch.cat([constant[None], weighted[1:]])
+def _column(pivot: Tensor, part: slice, like: Tensor) -> Tensor:
+    return pivot[part, None].to(like.dtype)
 
 
 def _parts(rows: Tensor) -> list[slice]:

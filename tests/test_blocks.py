@@ -1,0 +1,80 @@
+"""Blocks give what the whole image gives."""
+
+import pytest
+import torch
+
+from impasto import blocks, objective
+from impasto.discrepancies.styles import STYLES, recipes
+from impasto.networks import convolution
+from impasto.recipe import Recipe
+from impasto.types import ImpastoError
+
+from .conftest import sample
+
+ADDITIVE = [name for name in STYLES if name != "swd"]
+
+
+@pytest.fixture(scope="module")
+def large():
+    return sample("coffee", 272)
+
+
+@pytest.fixture(scope="module")
+def style():
+    return sample("cypresses", 200)
+
+
+@pytest.fixture(autouse=True)
+def ordinary(monkeypatch):
+    """Without Winograd's algorithm, whose rounding depends on where a block begins.
+
+    A rounding that flips a ReLU or the choice of a pool moves the gradient by about 2e-3, in
+    blocks and in single precision as such.
+    """
+    monkeypatch.setattr(convolution, "winograd", lambda: None)
+
+
+def agree(whole, parts, image):
+    losses, gradient = whole(image)
+    found, other = parts(image)
+    assert found.total == pytest.approx(losses.total, rel=1e-4)
+    assert found.content == pytest.approx(losses.content, rel=1e-4)
+    assert found.layers == pytest.approx(losses.layers, rel=1e-3, abs=1e-9)
+    assert (other - gradient).norm() < 2e-5 * gradient.norm()
+    assert parts.losses(image).total == pytest.approx(losses.total, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_value_and_gradient_are_those_of_the_whole_image(encoder, large, style, name):
+    recipe = recipes()[name].but(alpha=0.02)
+    image = large.flip(2) * 0.9
+    whole = objective.build(recipe, encoder, large, style)
+    agree(whole, blocks.build(recipe, encoder, large, style, side=128), image)
+
+
+def test_with_transparency_and_smoothing(encoder, large, style):
+    visible = torch.ones(large.shape[1:])
+    visible[:90, 60:160] = 0
+    shown = torch.ones(style.shape[1:])
+    shown[120:] = 0
+    recipe = Recipe(alpha=0.1, tv=0.1, laplacian=0.3)
+    masks = {"visible": visible, "visible_style": shown}
+    whole = objective.build(recipe, encoder, large, style, **masks)
+    agree(whole, blocks.build(recipe, encoder, large, style, side=144, **masks), large.flip(2))
+
+
+@pytest.mark.parametrize("size", [(128, 128), (129, 257), (400, 31), (131, 300)])
+@pytest.mark.parametrize("side", [128, 200, 4096])
+def test_blocks_cover_every_pixel_once(size, side):
+    seen = torch.zeros(size, dtype=int)
+    for block in blocks.blocks_of(size, side):
+        top, bottom, left, right = block.inner
+        seen[top:bottom, left:right] += 1
+        assert block.outer[0] % blocks.STRIDE == 0
+        assert block.outer[2] % blocks.STRIDE == 0
+    assert (seen == 1).all()
+
+
+def test_a_method_without_sums_says_so(encoder, large, style):
+    with pytest.raises(ImpastoError, match="whole image"):
+        blocks.build(Recipe(method="swd"), encoder, large, style, side=128)
