@@ -22,7 +22,7 @@ from impasto.api import Result, open_job, score, steps_of, stylize, stylize_step
 from impasto.maths.raster import resize
 from impasto.optimize import Stage, State, descend
 from impasto.recipe import METHODS, Recipe
-from impasto.stylize import Scene, arrange, paint
+from impasto.scene import Scene, arrange, paint
 from impasto.types import ImpastoError, Losses
 
 SMALL: dict[str, Any] = {"size": 64, "steps": 2}

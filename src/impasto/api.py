@@ -22,7 +22,7 @@ from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
 from impasto.optimize import State
 from impasto.recipe import PRESETS, Recipe
-from impasto.stylize import Scene, arrange, paint, to_image
+from impasto.scene import Scene, arrange, paint, to_image
 from impasto.types import ImpastoError, Losses, Picture, Step
 
 STARTS = ("content", "color", "noise")  # of the recipe; any other start is a picture
@@ -47,7 +47,7 @@ class Job:
     began: float  # by time.monotonic: a budget counts from here
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """A painted picture."""
 
@@ -98,7 +98,7 @@ def score(image: Any, content: Any, style: Any, **settings: Any) -> Score:
     recipe = Recipe.from_dict({"size": "original", **settings})
     encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
     target = _source(image, "scored").picture
-    scene = arrange(recipe, encoder, target, _source(style, "style").picture)
+    scene = arrange(recipe, encoder, target, _source(style, "style").picture, called="scored")
     wanted = to_image(_source(content, "content").picture, scene.size, scene.content.device)
     return evaluate(scene.content, wanted, scene.style, encoder=encoder, recipe=recipe)
 
@@ -163,9 +163,18 @@ def repeatable(record: dict[str, Any]) -> Recipe:
     """The recipe that a record tells of, the time it once had replaced by the plan it led to."""
     try:
         planned = record["steps"]["planned"]
+        int(record["steps"]["done"])
+        inputs = record["inputs"]
+        if not {"content", "style"} <= set(inputs) <= {"content", "style", "start"}:
+            raise KeyError("inputs")
+        for source in inputs.values():
+            if not (isinstance(source["path"], str) and isinstance(source["sha256"], str)):
+                raise TypeError("inputs")
         return Recipe.from_dict({**record["recipe"], "steps": planned, "budget": 0.0})
-    except (KeyError, TypeError):
-        raise ImpastoError("the record lacks its recipe; it was cut or edited") from None
+    except ImpastoError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ImpastoError("the record is not whole; it was cut or edited") from None
 
 
 def device_of(name: str) -> torch.device:
@@ -176,7 +185,7 @@ def device_of(name: str) -> torch.device:
             name = "mps"
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.zeros(1, device=device).item()  # 'meta' is a device that holds no numbers
     except (RuntimeError, AssertionError, NotImplementedError):
         raise ImpastoError(f"device '{name}' is not present here; try --device cpu") from None
     return device

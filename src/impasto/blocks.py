@@ -96,7 +96,13 @@ class Reader:
 
     def margin_of(self, tap: str) -> int:
         """Positions left out at the border, as in the whole image."""
-        return self.margin if min(self.map_size(tap)) >= 4 * self.margin else 0
+        margin = self.margin
+        if not margin or min(self.map_size(tap)) < 4 * margin:
+            return 0
+        if self.visible is not None:
+            inside = self._shares(tap)[margin:-margin, margin:-margin]
+            return margin if inside.any() else 0
+        return margin
 
     def points(self, features: Features, block: Block, tap: str) -> Points:
         """The points of a tap that belong to a block."""
@@ -121,9 +127,12 @@ class Reader:
         shown = self._shown(tap)
         return int(shown[margin : height - margin, margin : width - margin].sum())
 
-    def _shown(self, tap: str) -> Tensor:
+    def _shares(self, tap: str) -> Tensor:
         assert self.visible is not None
-        shares = F.interpolate(self.visible[None, None], self.map_size(tap), mode="area")[0, 0]
+        return F.interpolate(self.visible[None, None], self.map_size(tap), mode="area")[0, 0]
+
+    def _shown(self, tap: str) -> Tensor:
+        shares = self._shares(tap)
         margin = self.margin_of(tap)
         inside = shares[margin : shares.shape[0] - margin, margin : shares.shape[1] - margin]
         return shares >= min(0.5, float(inside.max()))

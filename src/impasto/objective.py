@@ -103,17 +103,18 @@ def points_of(features: Features, visible: Tensor | None = None, margin: int = 0
     padding of the network shows: matching it paints a frame (docs/decisions). Small maps, of
     which nothing would remain, are taken whole.
     """
+    shares = None
     if visible is not None:
-        visible = F.interpolate(visible[None, None], features.shape[2:], mode="area")
+        shares = F.interpolate(visible[None, None], features.shape[2:], mode="area")[0, 0]
     if margin and min(features.shape[2:]) >= 4 * margin:
         inside = (..., slice(margin, -margin), slice(margin, -margin))
-        features = features[inside]
-        visible = None if visible is None else visible[inside]
+        if shares is None or shares[inside].any():
+            features = features[inside]
+            shares = None if shares is None else shares[inside]
     rows = features[0].flatten(1)
-    if visible is None:
+    if shares is None:
         return rows.T
-    shares = visible.flatten()
-    return rows[:, shares >= min(0.5, float(shares.max()))].T
+    return rows[:, (shares >= min(0.5, float(shares.max()))).flatten()].T
 
 
 def total_variation(image: Image) -> Tensor:

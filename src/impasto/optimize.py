@@ -28,6 +28,7 @@ class State:
 
     image: Image
     index: int = 0  # updates made in all
+    seen: int = -1  # the index whose losses are in styles already: a resumed run looks again
     stage: int = 0
     memory: tuple[Any, ...] = ()  # of the optimizer
     styles: tuple[float, ...] = ()  # style losses of this stage so far
@@ -209,6 +210,9 @@ def _witness(state: State, losses: Losses) -> State:
         raise ImpastoError(
             f"the loss became {losses.total} after {state.index} steps; try a smaller learning rate"
         )
+    if state.seen == state.index:
+        return state
+    state = replace(state, seen=state.index)
     styles = (*state.styles, losses.style)
     if state.best_losses is None or losses.total < state.best_losses.total:
         return replace(state, styles=styles, best=state.image, best_losses=losses)

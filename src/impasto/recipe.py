@@ -7,6 +7,7 @@ Nothing here imports torch, so that ``impasto --help`` answers at once. A settin
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ LAYERS = tuple(CHANNELS) + tuple(name.replace("conv", "relu") for name in CHANNE
 LARGEST_SIDE = 32_768
 
 
-def number(text: str) -> float:
+def number(text: str | float) -> float:
     """A finite number."""
     value = float(text)
     if not math.isfinite(value):
@@ -241,7 +242,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = _check(each.name, each.metadata, getattr(self, each.name), each.default)
+            value = getattr(self, each.name)
+            value = os.fspath(value) if isinstance(value, os.PathLike) else value
+            value = _check(each.name, each.metadata, value, each.default)
             object.__setattr__(self, each.name, value)
         _check_lengths(self)
 
@@ -305,10 +308,12 @@ def _check(name: str, meta: Mapping[str, Any], value: Any, default: Any) -> Any:
     try:
         if isinstance(value, str) and not isinstance(default, str):
             value = meta["parse"](value)
+            if isinstance(value, int):
+                number(value)  # hundreds of digits are no number that anything can hold
         elif isinstance(default, tuple):
-            value = tuple(value)
+            value = tuple(_name(part) if meta["choices"] else number(part) for part in value)
         elif isinstance(default, bool | int) and not isinstance(value, str):
-            if value != int(value):
+            if number(value) != int(value):
                 raise ValueError(value)
             value = int(value)
         elif isinstance(default, float):
@@ -322,10 +327,16 @@ def _check(name: str, meta: Mapping[str, Any], value: Any, default: Any) -> Any:
     return value
 
 
+def _name(part: Any) -> str:
+    if not isinstance(part, str):
+        raise TypeError(part)
+    return part
+
+
 def _check_one(name: str, meta: Mapping[str, Any], value: Any) -> None:
     if isinstance(value, str):
         if meta["choices"] and value not in meta["choices"]:
-            raise ImpastoError(f"{name}: unknown '{value}'; known: {', '.join(meta['choices'])}")
+            raise ImpastoError(f"{name}: unknown {value!r}; known: {', '.join(meta['choices'])}")
         if not value:
             raise ImpastoError(f"{name} is empty ({meta['help']})")
     elif not isinstance(value, int | float) or not math.isfinite(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 
 from impasto import __version__, process
@@ -32,6 +33,9 @@ def main(words: list[str] | None = None) -> int:
     """Run a command; 0 done, 1 a problem with the input, 2 wrong usage, 130 interrupted."""
     words = sys.argv[1:] if words is None else words
     process.tune()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ² shows a ?
+            stream.reconfigure(errors="replace")
     arguments = _parser(words[:1]).parse_args(words)
     if not arguments.command:
         _parser([]).print_help()
@@ -42,7 +46,9 @@ def main(words: list[str] | None = None) -> int:
     except ImpastoError as error:
         print(f"impasto: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise  # torch has no error of its own for a CPU without memory
         print("impasto: not enough memory; try a smaller --size", file=sys.stderr)
         return 1
     except BrokenPipeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import sys
 import time
@@ -34,8 +35,9 @@ def paint(
     until: int | None = None,
 ) -> tuple[Result | None, int]:
     """Make the steps of a job and write its files: the result and the exit code."""
-    from impasto import api, files
+    from impasto import api, files, imagefile
 
+    imagefile.check_writable(output, size=(job.scene.size[1], job.scene.size[0]))
     history = list(history or [])
     step, stopped = _steps(
         job, history, state=state, until=until, checkpoint=checkpoint, quiet=quiet
@@ -67,7 +69,11 @@ def summary(result: Result, output: str, checkpoint: str) -> str:
     )
     if steps["reason"] in ("stopped", "flat", "settled", "budget"):
         text += f" ({steps['reason']})"
-    return text + (f"\ngo on with: impasto resume {checkpoint}" if checkpoint else "")
+    return text + (
+        f"\ngo on with: impasto resume {shlex.quote(checkpoint)} -o {shlex.quote(output)}"
+        if checkpoint
+        else ""
+    )
 
 
 def _steps(
@@ -84,7 +90,7 @@ def _steps(
 
     known = len(history) - 1 if state is not None else -1
     progress, step, after, saved = Progress(quiet), None, state, time.monotonic()
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         for step, after in api.steps_of(job, state=state, until=until):
             if step.index > known:  # a resumed run looks at its first image once more
@@ -103,6 +109,8 @@ def _steps(
                     checkpoint, facts=api.facts_of(job, step), state=after, history=history
                 )
         return step, True
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return step, False
 
 
@@ -128,8 +136,10 @@ def _as_interrupt(number: int, frame: FrameType | None) -> None:
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """A second Ctrl-C must not spoil what the first one saves."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from impasto.cli.painting import paint
 
     recipe = api.repeatable(record)
-    job = api.open_job(**inputs_of(record, arguments), recipe=recipe)
+    job = api.open_job(**inputs_of(record, arguments, picture.parent), recipe=recipe)
     check_inputs(record, job)
     result, code = paint(job, output=output, quiet=arguments.quiet, until=record["steps"]["done"])
     if result is not None and code == 0 and not arguments.quiet:
@@ -46,16 +46,20 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def inputs_of(record: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+def inputs_of(
+    record: dict[str, Any], arguments: argparse.Namespace, folder: Path
+) -> dict[str, Any]:
     """The paths of the pictures: as given now, or as they were."""
     found = {}
-    for name, source in record.get("inputs", {}).items():
+    for name, source in record["inputs"].items():
         path = getattr(arguments, name) or source["path"]
         if not path:
             raise ImpastoError(f"the {name} was not a file; name one with --{name}")
-        if not Path(path).exists():
+        # As it was named then, or beside the file that names it.
+        places = [Path(path), folder / path, folder / Path(path).name]
+        found[name] = next((str(place) for place in places if place.is_file()), "")
+        if not found[name]:
             raise ImpastoError(f"the {name} {path} is not here; say where with --{name} FILE")
-        found[name] = path
     return found
 
 

@@ -27,11 +27,18 @@ def run(arguments: argparse.Namespace) -> int:
 
     from impasto import api, runfile
     from impasto.cli.painting import paint
+    from impasto.scene import plan
 
     facts, _, _ = runfile.load(arguments.checkpoint)
-    job = api.open_job(**inputs_of(facts, arguments), recipe=api.repeatable(facts))
+    recipe = api.repeatable(facts)
+    job = api.open_job(
+        **inputs_of(facts, arguments, Path(arguments.checkpoint).parent), recipe=recipe
+    )
     check_inputs(facts, job)
     _, state, history = runfile.load(arguments.checkpoint, job.scene.content.device)
+    stages = plan(job.scene.size, recipe.steps, recipe.scales)
+    if tuple(state.image.shape[-2:]) != stages[state.stage].size:
+        raise ImpastoError("the content has another shape than the one that the run began with")
     _, code = paint(
         job,
         output=arguments.output,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 from impasto.cli import flags
+from impasto.types import ImpastoError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     imagefile.check_writable(arguments.output)
     for path in filter(None, (arguments.report, arguments.checkpoint)):
         files.check_place(path)
+    _check_apart(arguments)
 
-    from impasto import api
+    from impasto import api, runfile
     from impasto.cli.painting import paint
+
+    if arguments.checkpoint and Path(arguments.checkpoint).exists():
+        runfile.load(arguments.checkpoint)  # anything else is not ours to replace
 
     job = api.open_job(arguments.content, arguments.style, recipe, began=began)
     _, code = paint(
@@ -51,3 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
         quiet=arguments.quiet,
     )
     return code
+
+
+def _check_apart(arguments: argparse.Namespace) -> None:
+    """Nothing that is written besides the picture may fall on another file of the run."""
+    taken = {Path(path).resolve() for path in (arguments.content, arguments.style)}
+    taken.add(Path(arguments.output).resolve())
+    for path in filter(None, (arguments.report, arguments.checkpoint)):
+        if Path(path).resolve() in taken:
+            raise ImpastoError(f"{path} is used twice; name another file")
+        taken.add(Path(path).resolve())

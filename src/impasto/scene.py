@@ -42,10 +42,12 @@ class Scene:
     @cached_property
     def start(self) -> Image:
         """The image that the first step looks at."""
+        if self.recipe.alpha == 1:
+            return self.content  # it is the answer
         if self.given is not None:
             return resize(self.given, self.size)
-        if self.recipe.alpha == 1 or self.recipe.start == "content":
-            return self.content  # with α = 1 it is the answer
+        if self.recipe.start == "content":
+            return self.content
         if self.recipe.start == "noise":
             generator = torch.Generator().manual_seed(self.recipe.seed)
             noise = torch.randn(self.content.shape, generator=generator) * 0.15 + 0.5
@@ -86,10 +88,12 @@ def arrange(
     content: Picture,
     style: Picture,
     start: Picture | None = None,
+    *,
+    called: str = "content",
 ) -> Scene:
     """The scene of three pictures of any size."""
     device = encoder.mean.device
-    size = _target(content, recipe.size, "content")
+    size = _target(content, recipe.size, called)
     wanted = recipe.style_size or max(size)
     style_size = _target(style, wanted, "style")
     return Scene(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from impasto.objective import points_of
 from impasto.recipe import Recipe
-from impasto.stylize import SMALLEST_COARSE_SIDE, arrange, paint, plan, recolor
+from impasto.scene import SMALLEST_COARSE_SIDE, arrange, paint, plan, recolor
 from impasto.types import ImpastoError, Picture
 
 
