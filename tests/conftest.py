@@ -1,16 +1,25 @@
 """Real pictures, small, and the real network."""
 
+import os
+
 from impasto import process
 
 process.tune()  # as the command line does, before torch is loaded
 
 import pytest
 import torch
+from hypothesis import settings
 
 from impasto import imagefile
 from impasto.maths.raster import fit
 from impasto.networks import checkpoints, vgg
 from impasto.samples import locate
+
+# The same examples at every run: a failure is about the change at hand. No deadlines: the machine
+# may be busy. HYPOTHESIS_PROFILE=explore looks further.
+settings.register_profile("default", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def sample(name: str, side: int) -> torch.Tensor:

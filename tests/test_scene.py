@@ -9,10 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from impasto.blocks import SMALLEST_BLOCK, BlockObjective
 from impasto.objective import points_of
 from impasto.recipe import Recipe
-from impasto.scene import SMALLEST_COARSE_SIDE, arrange, paint, plan, recolor
+from impasto.scene import SMALLEST_COARSE_SIDE, arrange, block_side, paint, plan, recolor
 from impasto.types import ImpastoError, Picture
+
+from .conftest import sample
 
 
 def picture(image, alpha=None):
@@ -183,3 +186,28 @@ def test_coarse_to_fine_keeps_detail(encoder, photo, painting):
     )[0].clamp(0, 1)
     again = scene.enlarge(coarse, scene.size)
     assert (again - scene.start).abs().mean() < 0.005
+
+
+def test_a_picture_that_needs_more_memory_is_painted_in_blocks(encoder):
+    content, style = sample("coffee", 256), sample("cypresses", 128)
+    results = []
+    for memory in (math.inf, 1e8):
+        scene = arrange(
+            Recipe(size=256, style_size=128, steps=2, scales=1),
+            encoder,
+            picture(content),
+            picture(style),
+            memory=memory,
+        )
+        assert isinstance(scene.objective_at(scene.size), BlockObjective) == (memory == 1e8)
+        results.append(last(scene).losses)
+    assert results[1].total == pytest.approx(results[0].total, rel=0.01)
+
+
+@given(pixels=st.tuples(st.integers(32, 8000), st.integers(32, 8000)), memory=st.floats(1e8, 1e11))
+def test_less_memory_never_means_larger_blocks(pixels, memory):
+    side = block_side(pixels, (512, 512), memory)
+    smaller = block_side(pixels, (512, 512), memory / 2)
+    assert side is None or smaller is not None
+    if side is not None and smaller is not None:
+        assert SMALLEST_BLOCK <= smaller <= side

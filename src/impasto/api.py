@@ -16,7 +16,7 @@ import PIL.Image
 import torch
 
 import impasto
-from impasto import imagefile
+from impasto import imagefile, process
 from impasto.evaluation import Score, evaluate
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
@@ -25,6 +25,7 @@ from impasto.recipe import PRESETS, Recipe
 from impasto.scene import Scene, arrange, paint, to_image
 from impasto.types import ImpastoError, Losses, Picture, Step
 
+FREE_SHARE = 0.75  # of the free memory is ours where nothing else was said
 STARTS = ("content", "color", "noise")  # of the recipe; any other start is a picture
 
 
@@ -132,6 +133,7 @@ def open_job(
         sources["content"].picture,
         sources["style"].picture,
         sources["start"].picture if "start" in sources else None,
+        memory=recipe.memory or FREE_SHARE * process.free_memory(),
     )
     return Job(recipe=recipe, sources=sources, scene=scene, began=began)
 
@@ -170,7 +172,8 @@ def repeatable(record: dict[str, Any]) -> Recipe:
         for source in inputs.values():
             if not (isinstance(source["path"], str) and isinstance(source["sha256"], str)):
                 raise TypeError("inputs")
-        return Recipe.from_dict({**record["recipe"], "steps": planned, "budget": 0.0})
+        known = {"steps": planned, "budget": 0.0, "memory": record["machine"]["memory"]}
+        return Recipe.from_dict({**record["recipe"], **known})
     except ImpastoError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -210,6 +213,7 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
             "processor": platform.machine(),
             "device": str(job.scene.content.device),
             "threads": torch.get_num_threads(),
+            "memory": round(job.scene.memory),  # decides on blocks, and they on the rounding
         },
         "steps": {"planned": step.steps, "done": step.index, "reason": step.reason or "stopped"},
     }

@@ -97,6 +97,7 @@ class LBFGS:
     """
 
     history: int = 20
+    numbers: int = 20 * 3 * 2**20  # remembered at most: beyond a megapixel the history is shorter
     armijo: float = 1e-4  # part of the promised descent that a step must keep
     trials: int = 12
 
@@ -130,7 +131,8 @@ class LBFGS:
     def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
         if (moved * change).sum() <= 1e-10 * change.square().sum():
             return memory  # not convex along it
-        return (*memory, (moved, change))[-self.history :]
+        kept = max(2, min(self.history, self.numbers // moved.numel()))
+        return (*memory, (moved, change))[-kept:]
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
         """Two-loop recursion (Nocedal 1980)."""

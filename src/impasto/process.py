@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
+UNKNOWN = 4e9  # bytes to assume free where the system does not tell
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
 
 
@@ -24,3 +26,30 @@ def tune() -> None:
             libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
         except (OSError, AttributeError):
             pass  # another C library: it has its own ways
+
+
+def free_memory() -> float:
+    """The bytes that this process may still use without pushing others out."""
+    found = [_meminfo(), *_limits_of_group()]
+    if known := [each for each in found if each is not None]:
+        return min(known)
+    return UNKNOWN
+
+
+def _meminfo() -> float | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if "MemAvailable" in line)
+    except (OSError, ValueError, StopIteration, IndexError):
+        return None
+
+
+def _limits_of_group() -> list[float]:
+    """What a container leaves, by its control group."""
+    try:
+        folder = Path("/sys/fs/cgroup")
+        limit = (folder / "memory.max").read_text().strip()
+        used = (folder / "memory.current").read_text().strip()
+        return [] if limit == "max" else [float(limit) - float(used)]
+    except (OSError, ValueError):
+        return []

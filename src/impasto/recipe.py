@@ -72,6 +72,13 @@ def seconds(text: str) -> float:
     return number(text[:-1]) * unit if unit else number(text)
 
 
+def size_in_bytes(text: str) -> float:
+    """An amount of memory: ``4GB``, ``800MB``, ``1e9``."""
+    text = text.strip().upper().removesuffix("B")
+    unit = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1:], 0)
+    return number(text[:-1]) * unit if unit else number(text)
+
+
 def setting(
     default: Any,
     help: str,
@@ -233,6 +240,14 @@ class Recipe:
 
     device: str = setting(
         "auto", "'auto' (the best one present), 'cpu', 'cuda', 'cuda:1', 'mps'", group="machine"
+    )
+    memory: float = setting(
+        0.0,
+        "what may be used, e.g. 4GB; a picture that needs more is painted in blocks; 0: most of "
+        "what is free",
+        group="machine",
+        parse=size_in_bytes,
+        low=0,
     )
     weights: str = setting(
         "oxford",

@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
-from impasto import objective
+from impasto import blocks, objective
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
 from impasto.networks.vgg import Encoder
@@ -21,6 +21,9 @@ from impasto.types import Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
+# Bytes, measured with benchmarks/memory.py: of the program with its network; per pixel of the
+# picture for descent, of what a whole look takes, and of a look at the style.
+BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.7e9, 300.0, 4500.0, 1200.0
 COARSE = 512  # the long side to begin near, where nothing else was said
 FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
@@ -38,6 +41,7 @@ class Scene:
     visible: Tensor | None = None  # (H, W): opacity of the content
     visible_style: Tensor | None = None
     given: Image | None = None  # the start, where it is a picture
+    memory: float = math.inf  # bytes to work in
 
     @cached_property
     def start(self) -> Image:
@@ -67,19 +71,32 @@ class Scene:
         detail = fine - resize(resize(fine, coarse), size)
         return (resize(image, size) + detail).clamp(0, 1)
 
-    def objective_at(self, size: tuple[int, int]) -> objective.Objective:
+    def objective_at(self, size: tuple[int, int]) -> objective.Objective | blocks.BlockObjective:
         """The objective at a coarser size, the style shrunk as much as the content."""
         factor = max(size) / max(self.size)
         height, width = self.style.shape[-2:]
         coarse = (max(1, round(height * factor)), max(1, round(width * factor)))
-        return objective.build(
+        pictures = resize(self.content, size), resize(self.style, coarse)
+        side = block_side(size, coarse, self.memory)
+        build = objective.build if side is None else partial(blocks.build, side=side)
+        return build(
             self.recipe,
             self.encoder,
-            resize(self.content, size),
-            resize(self.style, coarse),
+            *pictures,
             visible=_resized_mask(self.visible, size),
             visible_style=_resized_mask(self.visible_style, coarse),
         )
+
+
+def block_side(size: tuple[int, int], style_size: tuple[int, int], memory: float) -> int | None:
+    """The side of the blocks in which to look at an image; None where it fits as a whole."""
+    pixels = math.prod(size)
+    left = memory - BASE_BYTES - pixels * STATE_BYTES
+    if max(pixels * WHOLE_BYTES, math.prod(style_size) * STYLE_BYTES) <= left:
+        return None
+    return max(
+        blocks.SMALLEST_BLOCK, int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.HALO
+    )
 
 
 def arrange(
@@ -90,6 +107,7 @@ def arrange(
     start: Picture | None = None,
     *,
     called: str = "content",
+    memory: float = math.inf,
 ) -> Scene:
     """The scene of three pictures of any size."""
     device = encoder.mean.device
@@ -104,6 +122,7 @@ def arrange(
         visible=_mask(content, size, device),
         visible_style=_mask(style, style_size, device),
         given=None if start is None else to_image(start, size, device),
+        memory=memory,
     )
 
 
@@ -149,15 +168,14 @@ def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
     scales = scales or 1 + max(0, round(math.log2(max(size) / COARSE)))
     sizes = [size]
     while len(sizes) < min(scales, steps):
-        coarser = scaled(size, round(max(size) / 2 ** len(sizes)))
-        if min(coarser) < SMALLEST_COARSE_SIDE:
+        half = scaled(size, round(max(size) / 2 ** len(sizes)))
+        if min(half) < SMALLEST_COARSE_SIDE:
             break
-        sizes.append(coarser)
-    fine = max(1, round(steps * FINE_SHARE)) if len(sizes) > 1 else steps
-    counts, left = [fine], steps - fine
-    for remaining in range(len(sizes) - 1, 0, -1):
-        counts.append(left if remaining == 1 else max(1, round(left / remaining)))
-        left -= counts[-1]
+        sizes.append(half)
+    coarser = len(sizes) - 1
+    fine = min(max(1, round(steps * FINE_SHARE)), steps - coarser) if coarser else steps
+    left = steps - fine
+    counts = [fine, *(left * (k + 1) // coarser - left * k // coarser for k in range(coarser))]
     return [Stage(a, b) for a, b in zip(reversed(sizes), reversed(counts), strict=True)]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -75,11 +73,9 @@ def _device(arguments: argparse.Namespace) -> str:
 
 
 def _memory(arguments: argparse.Namespace) -> str:
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return f"unknown on {sys.platform}"
-    return f"{free / 2**30:.1f} GB free"
+    from impasto.process import free_memory
+
+    return f"{free_memory() / 1e9:.1f} GB free"
 
 
 def _weights(arguments: argparse.Namespace) -> str:

@@ -75,6 +75,6 @@ def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
     changed = [
         f"{key} {before['machine'][key]} → {after['machine'][key]}"
         for key in after["machine"]
-        if before.get("machine", {}).get(key, after["machine"][key]) != after["machine"][key]
+        if before["machine"].get(key) != after["machine"][key]
     ]
     return "pixels differ" + (f": {', '.join(changed)}" if changed else "")
