@@ -177,18 +177,7 @@ def descend(
         state = _witness(state, at[0])
         last = state.stage == len(stages) - 1
         reason = _reason(state, recipe, until, last)
-        assert state.best is not None
-        assert state.best_losses is not None
-        step = Step(
-            index=state.index,
-            steps=steps,
-            losses=at[0],
-            image=state.image,
-            best=state.best,
-            best_losses=state.best_losses,
-            progress=_progress(state.index, stages),
-            reason=reason,
-        )
+        step = _step(state, at[0], stages, reason)
         yield step, state
         if reason:
             return
@@ -204,6 +193,22 @@ def descend(
                 memory=optimizer.enlarge(memory, size),
             )
             evaluate, at = objective(size), None
+
+
+def _step(state: State, losses: Losses, stages: Sequence[Stage], reason: str) -> Step:
+    """What the outside sees of a state that has been witnessed."""
+    assert state.best is not None
+    assert state.best_losses is not None
+    return Step(
+        index=state.index,
+        steps=sum(stage.steps for stage in stages),
+        losses=losses,
+        image=state.image,
+        best=state.best,
+        best_losses=state.best_losses,
+        progress=_progress(state.index, stages),
+        reason=reason,
+    )
 
 
 def _witness(state: State, losses: Losses) -> State:

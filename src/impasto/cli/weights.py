@@ -17,7 +17,6 @@ from impasto.types import ImpastoError
 if TYPE_CHECKING:
     from impasto.download import Progress
 
-HELP = "list, verify and fetch the parameters of the network"
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 REDRAW = 0.1  # seconds between two states of the progress line
 
