@@ -14,10 +14,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(VENV)/.demo
 
@@ -46,4 +48,4 @@ docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py
 
 clean:  ## remove what the other commands made
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis demo.png
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache demo.png

@@ -24,6 +24,7 @@ import torch
 
 from impasto import api, files
 from impasto.optimize import is_settled
+from impasto.recipe import Recipe
 
 STEPS = 500
 PAIRS = (
@@ -43,7 +44,7 @@ DATA = Path(__file__).parent / "data"
 
 def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, object]:
     """Style and content losses at steps 0 … 500, and the step at which the rule would stop."""
-    recipe = api.recipe_of("paper", {"size": size, "steps": STEPS, "stop": "never"})
+    recipe = Recipe.of("paper", size=size, steps=STEPS, stop="never")
     job = api.open_job(images / "photos" / photo, images / "paintings" / painting, recipe)
     style, content, began = [], [], time.monotonic()
     for step, _ in api.steps_of(job):
@@ -57,6 +58,7 @@ def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, 
 
 
 def main(images: Path, size: int) -> None:
+    DATA.mkdir(exist_ok=True)
     path = DATA / f"paper_trajectories_{size}.json"
     data = json.loads(path.read_text()) if path.exists() else {"size": size, "pairs": {}}
     data["machine"] = (

@@ -27,6 +27,7 @@ from impasto import files, imagefile, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
+from impasto.optimize import Adam
 from impasto.recipe import Recipe
 from impasto.samples import locate
 
@@ -94,8 +95,12 @@ def main(size: int, rounds: int) -> None:
         style = {k: plain_moments(x) for k, x in plain_features(checkpoint, painting).items()}
     variable = picture.clone().requires_grad_()
     adam = torch.optim.Adam([variable], lr=0.0225)
+
+    def our_step() -> None:
+        Adam().step(ours, picture, ours(picture), (), 0.0225)
+
     plain, fast = alternately(
-        rounds, lambda: plain_step(checkpoint, variable, adam, style), lambda: ours(picture)
+        rounds, lambda: plain_step(checkpoint, variable, adam, style), our_step
     )
     figures = {"step: plain loop ÷ ours": plain / fast}
 

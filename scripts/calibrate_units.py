@@ -15,7 +15,7 @@ import torch
 
 from impasto import imagefile
 from impasto.discrepancies import styles
-from impasto.evaluation import per_layer
+from impasto.evaluation import Taps, per_layer
 from impasto.maths.raster import fit
 from impasto.networks import checkpoints, vgg
 from impasto.recipe import default_layers
@@ -32,7 +32,7 @@ def main() -> None:
     encoder = vgg.build(checkpoints.load())
     taps = [tap for method in ("cmd", "gram") for tap in default_layers(method)]
     with torch.no_grad():
-        features = {name: encoder(image(name), taps) for name in (*PHOTOS, *PAINTINGS)}
+        features = {name: Taps(encoder(image(name), taps)) for name in (*PHOTOS, *PAINTINGS)}
         found = {
             name: [
                 per_layer(recipe, features[photo], features[painting])

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from impasto import imagefile
-from impasto.evaluation import per_layer, saturation, style_loss
+from impasto.evaluation import Taps, per_layer, saturation, style_loss
 from impasto.maths.raster import fit
 from impasto.networks import checkpoints, vgg
 from impasto.recipe import Recipe, default_layers
@@ -42,15 +42,21 @@ def image(name: str) -> torch.Tensor:
     return fit(torch.from_numpy(imagefile.read(locate(name)).rgb).permute(2, 0, 1), SIDE)
 
 
+def error(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    return ((ours - theirs).norm() / theirs.norm()).item()
+
+
 def main(path: str) -> None:
     ours, theirs = vgg.build(checkpoints.load()), vgg.build(checkpoints.load(path))
     taps, names = default_layers("cmd"), (*PHOTOS, *PAINTINGS)
     with torch.no_grad():
-        features = {name: (ours(image(name), taps), theirs(image(name), taps)) for name in names}
+        features = {
+            name: (Taps(ours(image(name), taps)), Taps(theirs(image(name), taps))) for name in names
+        }
     shares = [saturation(ours, image(name)) for name in names]
     lines = []
     for tap in taps:
-        errors = [((a[tap] - b[tap]).norm() / b[tap].norm()).item() for a, b in features.values()]
+        errors = [error(a.features[tap], b.features[tap]) for a, b in features.values()]
         beyond = sum(share[tap] for share in shares) / len(shares)
         lines.append(f"| {tap} | {sum(errors) / len(errors):.2%} | {beyond:.0%} |")
     differences = []

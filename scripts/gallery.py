@@ -1,4 +1,4 @@
-"""Paint the gallery of the documentation: six photos in three styles, all free to use.
+"""Paint the gallery of the documentation: four photos in three styles, all free to use.
 
 Writes `docs/gallery.jpg` and `docs/hero.jpg`. Pictures that are already in the folder given by
 the first argument are not painted again.
@@ -17,8 +17,9 @@ process.tune()
 import PIL.Image
 
 import impasto
-from impasto.samples import PHOTOS, locate
+from impasto.samples import locate
 
+PHOTOS = ("chelsea", "coffee", "astronaut", "camera")
 STYLES = ("cypresses", "apples", "primavesi")
 HERO = ("astronaut", "cypresses")
 SIDE, CELL, GAP = 512, 320, 8

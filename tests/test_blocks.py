@@ -67,12 +67,27 @@ def test_with_transparency_and_smoothing(encoder, large, style):
 @pytest.mark.parametrize("side", [128, 200, 4096])
 def test_blocks_cover_every_pixel_once(size, side):
     seen = torch.zeros(size, dtype=int)
-    for block in blocks.blocks_of(size, side):
+    for block in blocks.blocks_of(size, side, 80):
         top, bottom, left, right = block.inner
         seen[top:bottom, left:right] += 1
         assert block.outer[0] % blocks.STRIDE == 0
         assert block.outer[2] % blocks.STRIDE == 0
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("layer", ["conv3_4", "conv5_1", "relu5_4"])
+def test_the_halo_is_as_wide_as_the_layer_sees(encoder, large, layer):
+    """A change just outside of the halo does not reach the block; one inside does."""
+    halo = blocks.halo_of([layer])
+    image = torch.cat([large, large], 2)
+    stride = blocks.stride_of(layer)
+    first = 256
+    other = image.clone()
+    other[:, :, : first - halo] = 0.5
+    before, after = (encoder(x, [layer])[layer][..., first // stride :] for x in (image, other))
+    assert torch.allclose(before, after, atol=1e-4)
+    other[:, :, : first - halo // 4] = 0.5
+    assert not torch.allclose(before, encoder(other, [layer])[layer][..., first // stride :])
 
 
 def test_a_method_without_sums_says_so(encoder, large, style):

@@ -211,3 +211,23 @@ def test_less_memory_never_means_larger_blocks(pixels, memory):
     assert side is None or smaller is not None
     if side is not None and smaller is not None:
         assert SMALLEST_BLOCK <= smaller <= side
+
+
+def test_alpha_one_returns_the_content_through_all_scales(encoder, painting):
+    content = sample("coffee", 192)
+    recipe = Recipe(size=192, alpha=1, scales=2, steps=3)
+    step = last(arrange(recipe, encoder, picture(content), picture(painting)))
+    assert (step.best - content).abs().max() < 1 / 255
+
+
+def test_a_method_that_cannot_work_in_blocks_says_so_at_once(encoder, photo, painting):
+    with pytest.raises(ImpastoError, match="more --memory"):
+        arrange(Recipe(method="swd"), encoder, picture(photo), picture(painting), memory=1e6)
+
+
+def test_a_thin_style_survives_the_coarse_sizes(encoder):
+    content, style = sample("coffee", 320), sample("cypresses", 320)[:, :40]
+    recipe = Recipe(size=320, scales=2, steps=2)
+    assert math.isfinite(
+        last(arrange(recipe, encoder, picture(content), picture(style))).losses.total
+    )

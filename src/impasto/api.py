@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import time
@@ -21,10 +22,11 @@ from impasto.evaluation import Score, evaluate
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
 from impasto.optimize import State
-from impasto.recipe import PRESETS, Recipe
+from impasto.recipe import Recipe
 from impasto.scene import Scene, arrange, paint, to_image
 from impasto.types import ImpastoError, Losses, Picture, Step
 
+SCORE_BYTES = 6000.0  # per pixel
 FREE_SHARE = 0.75  # of the free memory is ours where nothing else was said
 STARTS = ("content", "color", "noise")  # of the recipe; any other start is a picture
 
@@ -73,7 +75,7 @@ def stylize(content: Any, style: Any, *, preset: str = "", **settings: Any) -> R
     Pictures are paths, PIL images, NumPy arrays (H, W, 3) or tensors (3, H, W). Settings are
     those of :class:`impasto.Recipe`, on top of a preset if one is named.
     """
-    job = open_job(content, style, recipe_of(preset, settings))
+    job = open_job(content, style, Recipe.of(preset, **settings))
     history = []
     for step, _ in steps_of(job):
         history.append(step.losses)
@@ -85,7 +87,7 @@ def stylize_steps(content: Any, style: Any, *, preset: str = "", **settings: Any
 
     ``step.image`` (3, H, W) is what ``step.losses`` measure, ``step.best`` the best so far.
     """
-    job = open_job(content, style, recipe_of(preset, settings))
+    job = open_job(content, style, Recipe.of(preset, **settings))
     for step, _ in steps_of(job):
         yield step
 
@@ -100,15 +102,22 @@ def score(image: Any, content: Any, style: Any, **settings: Any) -> Score:
     encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
     target = _source(image, "scored").picture
     scene = arrange(recipe, encoder, target, _source(style, "style").picture, called="scored")
+    needed = SCORE_BYTES * max(math.prod(scene.size), math.prod(scene.style.shape[1:]))
+    if needed > process.free_memory():
+        raise ImpastoError(
+            f"to score {scene.size[1]}×{scene.size[0]} pixels takes {needed / 1e9:.0f} GB, more "
+            f"than is free; choose a smaller --size"
+        )
     wanted = to_image(_source(content, "content").picture, scene.size, scene.content.device)
-    return evaluate(scene.content, wanted, scene.style, encoder=encoder, recipe=recipe)
-
-
-def recipe_of(preset: str, settings: dict[str, Any]) -> Recipe:
-    """A preset with some settings changed."""
-    if preset and preset not in PRESETS:
-        raise ImpastoError(f"unknown preset '{preset}'; known: {', '.join(PRESETS)}")
-    return Recipe.from_dict({**PRESETS.get(preset, {}), **settings})
+    return evaluate(
+        scene.content,
+        wanted,
+        scene.style,
+        encoder=encoder,
+        recipe=recipe,
+        visible=scene.visible,
+        visible_style=scene.visible_style,
+    )
 
 
 def open_job(
@@ -172,7 +181,8 @@ def repeatable(record: dict[str, Any]) -> Recipe:
         for source in inputs.values():
             if not (isinstance(source["path"], str) and isinstance(source["sha256"], str)):
                 raise TypeError("inputs")
-        known = {"steps": planned, "budget": 0.0, "memory": record["machine"]["memory"]}
+        memory = record["machine"]["memory"] or record["recipe"]["memory"]
+        known = {"steps": planned, "budget": 0.0, "memory": memory}
         return Recipe.from_dict({**record["recipe"], **known})
     except ImpastoError:
         raise
@@ -213,7 +223,8 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
             "processor": platform.machine(),
             "device": str(job.scene.content.device),
             "threads": torch.get_num_threads(),
-            "memory": round(job.scene.memory),  # decides on blocks, and they on the rounding
+            # Decides on blocks, and they on the rounding; 0 where all was looked at as a whole.
+            "memory": round(job.scene.memory) if job.scene.in_blocks else 0,
         },
         "steps": {"planned": step.steps, "done": step.index, "reason": step.reason or "stopped"},
     }

@@ -8,7 +8,7 @@ only the features whose surroundings are complete are counted, each in one block
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,10 @@ from torch import Tensor
 from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder
 from impasto.objective import combine, losses_of
-from impasto.recipe import Recipe, convolution
+from impasto.recipe import CHANNELS, Recipe, convolution
 from impasto.types import Additive, Features, Image, ImpastoError, Losses, Points
 
-HALO = 96  # conv5_1 sees 85 pixels around the sixteen that belong to it; a multiple of 16
-STRIDE = 16  # of the deepest layer: blocks begin at multiples of it
+STRIDE = 16  # of the deepest layers: blocks begin at multiples of it
 SMALLEST_BLOCK = 128
 
 
@@ -40,7 +39,20 @@ class Block:
         return image[:, top:bottom, left:right]
 
 
-def blocks_of(size: tuple[int, int], side: int) -> list[Block]:
+def stride_of(tap: str) -> int:
+    """Pixels from one position of a layer to the next."""
+    return 2 ** (int(convolution(tap)[4]) - 1)
+
+
+def halo_of(taps: Iterable[str]) -> int:
+    """How far beyond its own pixels the deepest of some layers sees, in whole strides."""
+    names = list(CHANNELS)
+    deepest = max(names.index(convolution(tap)) for tap in taps)
+    radius = sum(stride_of(name) for name in names[: deepest + 1])
+    return -(-radius // STRIDE) * STRIDE
+
+
+def blocks_of(size: tuple[int, int], side: int, halo: int) -> list[Block]:
     """Blocks that cover an image, each with its halo."""
     side = max(SMALLEST_BLOCK, side // STRIDE * STRIDE)
 
@@ -49,8 +61,8 @@ def blocks_of(size: tuple[int, int], side: int) -> list[Block]:
             (
                 first,
                 min(first + side, length),
-                max(0, first - HALO),
-                min(length, first + side + HALO),
+                max(0, first - halo),
+                min(length, first + side + halo),
             )
             for first in range(0, length, side)
         ]
@@ -69,15 +81,16 @@ class Reader:
     encoder: Encoder
     size: tuple[int, int]
     side: int
+    halo: int
     visible: Tensor | None = None
     margin: int = 0
 
     def __iter__(self) -> Iterator[Block]:
-        return iter(blocks_of(self.size, self.side))
+        return iter(blocks_of(self.size, self.side, self.halo))
 
     def window(self, block: Block, tap: str, *, margin: int = 0) -> tuple[slice, slice]:
         """The rows and columns of a tap, within what the block sees, that belong to it."""
-        stride = 2 ** (int(convolution(tap)[4]) - 1)
+        stride = stride_of(tap)
         found = []
         for first, last, begin, length in (
             (block.inner[0], block.inner[1], block.outer[0], self.size[0]),
@@ -91,7 +104,7 @@ class Reader:
 
     def map_size(self, tap: str) -> tuple[int, int]:
         """Height and width of a whole tap."""
-        stride = 2 ** (int(convolution(tap)[4]) - 1)
+        stride = stride_of(tap)
         return self.size[0] // stride, self.size[1] // stride
 
     def margin_of(self, tap: str) -> int:
@@ -111,7 +124,7 @@ class Reader:
         part = features[0, :, rows, columns].flatten(1)
         if self.visible is None:
             return part.T
-        stride = 2 ** (int(convolution(tap)[4]) - 1)
+        stride = stride_of(tap)
         top, left = block.outer[0] // stride, block.outer[2] // stride
         shown = self._shown(tap)[
             top + rows.start : top + rows.stop, left + columns.start : left + columns.stop
@@ -224,6 +237,7 @@ class BlockObjective:
             encoder=self.reader.encoder,
             size=self.reader.size,
             side=self.reader.side,
+            halo=self.reader.halo,
             visible=self.reader.visible,
         )
 
@@ -285,13 +299,15 @@ def build(
             f"method '{recipe.method}' needs the whole image in memory; choose a smaller size or "
             f"another method"
         )
+    halo = halo_of({*recipe.style_layers, recipe.content_layer})
+    common: dict[str, Any] = {"encoder": encoder, "side": side, "halo": halo}
     styles, pivots = summarize(
-        _reader(encoder, style, side, visible_style, recipe.margin),
+        Reader(size=_size(style), visible=visible_style, margin=recipe.margin, **common),
         measure,
         style,
         list(recipe.style_layers),
     )
-    plain = _reader(encoder, content, side, visible, 0)
+    plain = Reader(size=_size(content), visible=visible, **common)
     layer, features = recipe.content_layer, {}
     with torch.no_grad():
         for block in plain:
@@ -300,7 +316,7 @@ def build(
     return BlockObjective(
         recipe=recipe,
         measure=measure,
-        reader=_reader(encoder, content, side, visible, recipe.margin),
+        reader=Reader(size=_size(content), visible=visible, margin=recipe.margin, **common),
         content=content,
         content_features=features,
         styles=styles,
@@ -308,8 +324,5 @@ def build(
     )
 
 
-def _reader(
-    encoder: Encoder, image: Image, side: int, visible: Tensor | None, margin: int
-) -> Reader:
-    size = (image.shape[1], image.shape[2])
-    return Reader(encoder=encoder, size=size, side=side, visible=visible, margin=margin)
+def _size(image: Image) -> tuple[int, int]:
+    return image.shape[1], image.shape[2]

@@ -172,17 +172,19 @@ def descend(
     until = steps if until is None else min(until, steps)
     evaluate = objective(stages[state.stage].size)
     at: Evaluation | None = None
+    stuck = False  # no way down was found, and there is no memory of curvature to blame
     while True:
         at = at or evaluate(state.image)
         state = _witness(state, at[0])
         last = state.stage == len(stages) - 1
-        reason = _reason(state, recipe, until, last)
+        reason = _reason(state, recipe, until, last) or ("converged" if stuck and last else "")
         step = _step(state, at[0], stages, reason)
         yield step, state
         if reason:
             return
         rate = recipe.learning_rate * _decay(recipe.decay, _stage_progress(state, stages))
         image, at, memory = optimizer.step(evaluate, state.image, at, state.memory, rate)
+        stuck = image is state.image and not state.memory
         state = replace(state, image=image, memory=memory, index=state.index + 1)
         if not last and state.index >= sum(stage.steps for stage in stages[: state.stage + 1]):
             size = stages[state.stage + 1].size
@@ -248,7 +250,7 @@ def _decay(name: str, progress: float) -> float:
 def _reason(state: State, recipe: Recipe, until: int, last: bool) -> str:
     if state.index >= until:
         return "steps"
-    if state.best_losses is not None and state.best_losses.total == 0:
+    if last and state.best_losses is not None and state.best_losses.total == 0:
         return "zero"
     if last and recipe.stop == "slope" and is_flat(state.styles):
         return "flat"

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-UNKNOWN = 4e9  # bytes to assume free where the system does not tell
+UNKNOWN = 8e9  # bytes to assume free where the system does not tell
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
 
 
@@ -33,7 +33,10 @@ def free_memory() -> float:
     found = [_meminfo(), *_limits_of_group()]
     if known := [each for each in found if each is not None]:
         return min(known)
-    return UNKNOWN
+    try:  # half of all there is, where the system does not tell what is free
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    except (AttributeError, OSError, ValueError):
+        return UNKNOWN
 
 
 def _meminfo() -> float | None:
@@ -49,7 +52,9 @@ def _limits_of_group() -> list[float]:
     try:
         folder = Path("/sys/fs/cgroup")
         limit = (folder / "memory.max").read_text().strip()
-        used = (folder / "memory.current").read_text().strip()
-        return [] if limit == "max" else [float(limit) - float(used)]
+        used = float((folder / "memory.current").read_text())
+        counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        used -= float(counts.get("inactive_file", 0))  # a cache that gives way
+        return [] if limit == "max" else [float(limit) - used]
     except (OSError, ValueError):
         return []

@@ -81,7 +81,7 @@ class Recipe:
     kernel: str = setting("gaussian", "mmd: the kernel", group="look", choices=KERNELS)
     layers: tuple[str, ...] = setting(
         (),
-        "layers whose statistics are the style (1_1 … 5_1: convN_1 of cmd, reluN_1 of others)",
+        "layers whose statistics are the style (1_1 … 5_1; raw for cmd, rectified for others)",
         group="look",
         parse=names,
         choices=LAYERS,
@@ -149,7 +149,7 @@ class Recipe:
     )
     decay: str = setting(
         "cosine",
-        "adam: course of the step length",
+        "course of the step length",
         group="optimization",
         choices=("cosine", "none"),
     )
@@ -222,6 +222,13 @@ class Recipe:
             if name not in known:
                 raise ImpastoError(f"unknown setting '{name}'; known: {', '.join(known)}")
         return cls(**data)
+
+    @classmethod
+    def of(cls, preset: str = "", **settings: Any) -> Recipe:
+        """A preset with some settings changed."""
+        if preset and preset not in PRESETS:
+            raise ImpastoError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
+        return cls.from_dict({**PRESETS.get(preset, {}), **settings})
 
     def but(self, **changes: Any) -> Recipe:
         """The same recipe with some settings changed."""

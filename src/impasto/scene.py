@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from impasto import blocks, objective
+from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
 from impasto.networks.vgg import Encoder
 from impasto.optimize import Stage, State, descend
 from impasto.recipe import Recipe
-from impasto.types import Image, ImpastoError, Picture, Step
+from impasto.types import Additive, Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
@@ -64,8 +65,16 @@ class Scene:
         height, width = self.content.shape[-2:]
         return height, width
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the result is too large to be looked at as a whole."""
+        height, width = self.style.shape[-2:]
+        return block_side(self.size, (height, width), self.memory) is not None
+
     def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
         """A coarse result at a finer size, with the detail of the start that it cannot hold."""
+        if self.recipe.start == "noise":
+            return resize(image, size)
         fine = resize(self.start, size)
         coarse = (image.shape[-2], image.shape[-1])
         detail = fine - resize(resize(fine, coarse), size)
@@ -73,8 +82,9 @@ class Scene:
 
     def objective_at(self, size: tuple[int, int]) -> objective.Objective | blocks.BlockObjective:
         """The objective at a coarser size, the style shrunk as much as the content."""
-        factor = max(size) / max(self.size)
         height, width = self.style.shape[-2:]
+        smallest = min(1.0, SMALLEST_SIDE / min(height, width))
+        factor = max(max(size) / max(self.size), smallest)
         coarse = (max(1, round(height * factor)), max(1, round(width * factor)))
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = block_side(size, coarse, self.memory)
@@ -95,7 +105,8 @@ def block_side(size: tuple[int, int], style_size: tuple[int, int], memory: float
     if max(pixels * WHOLE_BYTES, math.prod(style_size) * STYLE_BYTES) <= left:
         return None
     return max(
-        blocks.SMALLEST_BLOCK, int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.HALO
+        blocks.SMALLEST_BLOCK,
+        int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.halo_of(["conv5_1"]),
     )
 
 
@@ -114,7 +125,7 @@ def arrange(
     size = _target(content, recipe.size, called)
     wanted = recipe.style_size or max(size)
     style_size = _target(style, wanted, "style")
-    return Scene(
+    scene = Scene(
         recipe=recipe,
         encoder=encoder,
         content=to_image(content, size, device),
@@ -124,6 +135,12 @@ def arrange(
         given=None if start is None else to_image(start, size, device),
         memory=memory,
     )
+    if scene.in_blocks and not isinstance(style_of(recipe).build(recipe), Additive):
+        raise ImpastoError(
+            f"method '{recipe.method}' needs a picture of this size in memory as a whole; choose "
+            f"a smaller size, another method, or more --memory"
+        )
+    return scene
 
 
 def paint(
@@ -147,6 +164,7 @@ def paint(
         stages = _within(scene, stages, deadline, clock)  # the others need no plan to end well
     state = state or State(resize(scene.start, stages[0].size))
     last = clock()
+    ends = {sum(stage.steps for stage in stages[: k + 1]) for k in range(len(stages) - 1)}
     for step, after in descend(
         state,
         recipe=recipe,
@@ -156,7 +174,8 @@ def paint(
         until=until,
     ):
         now = clock()
-        if deadline is not None and not step.reason and now + (now - last) > deadline:
+        next_takes = (now - last) * (5 if step.index + 1 in ends else 1)  # then four times as large
+        if deadline is not None and not step.reason and now + next_takes > deadline:
             yield replace(step, reason="budget"), after
             return
         yield step, after
@@ -210,7 +229,9 @@ def _within(
         work = sum((stage.steps + 1) * stage.size[0] * stage.size[1] for stage in shorter)
         if work * per_pixel <= left:
             return shorter
-    return plan(scene.size, 1, 1)
+    # Not even one step at the final size: what is painted coarsely is enlarged at the end.
+    coarse = stages[0].size
+    return [Stage(coarse, max(1, int(left / (per_pixel * math.prod(coarse))) - 1))]
 
 
 def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:

@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
 EPILOG = """examples:
   impasto demo
   impasto stylize photo.jpg painting.jpg -o out.png
-  impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.05 --budget 2m
+  impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.01 --budget 2m
   impasto score out.png --content photo.jpg --style painting.jpg
 
 `impasto COMMAND --help` tells more about a command."""

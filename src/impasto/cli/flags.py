@@ -20,10 +20,11 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
     groups: dict[str, argparse._ArgumentGroup] = {}
     for each in fields(Recipe):
         meta = each.metadata
-        group = groups.setdefault(meta["group"], parser.add_argument_group(meta["group"]))
+        if meta["group"] not in groups:
+            groups[meta["group"]] = parser.add_argument_group(meta["group"])
         many = isinstance(each.default, tuple)
         default = f" [{each.default}]" if each.default not in ((), 0.0) else ""
-        group.add_argument(
+        groups[meta["group"]].add_argument(
             f"--{each.name.replace('_', '-')}",
             dest=each.name,
             default=argparse.SUPPRESS,

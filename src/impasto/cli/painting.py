@@ -9,18 +9,20 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from impasto.cli.progress import Progress, clock
+from impasto.types import ImpastoError
 
 if TYPE_CHECKING:
     from impasto.api import Job, Result
     from impasto.optimize import State
     from impasto.types import Losses, Step
 
-BETWEEN_CHECKPOINTS = 10.0  # seconds
+BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
 
 
 def paint(
@@ -86,32 +88,53 @@ def _steps(
     quiet: bool,
 ) -> tuple[Step | None, bool]:
     """The last step that was made, and whether it was cut short by Ctrl-C."""
-    from impasto import api, runfile
+    from impasto import api
 
     known = len(history) - 1 if state is not None else -1
-    progress, step, after, saved = Progress(quiet), None, state, time.monotonic()
+    progress, step, after = Progress(quiet), None, state
+    keeper = Keeper(job, checkpoint, history)
     before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         for step, after in api.steps_of(job, state=state, until=until):
             if step.index > known:  # a resumed run looks at its first image once more
                 history.append(step.losses)
             progress.show(_share(job, step), _line(step), last=bool(step.reason))
-            if checkpoint and not step.reason and time.monotonic() - saved > BETWEEN_CHECKPOINTS:
-                runfile.save(
-                    checkpoint, facts=api.facts_of(job, step), state=after, history=history
-                )
-                saved = time.monotonic()
+            if not step.reason:
+                keeper.keep(step, after)
     except KeyboardInterrupt:
         progress.break_line()
-        if checkpoint and step is not None and after is not None:
+        if step is not None and after is not None:
             with _undisturbed():
-                runfile.save(
-                    checkpoint, facts=api.facts_of(job, step), state=after, history=history
-                )
+                keeper.keep(step, after, now=True)
         return step, True
     finally:
         signal.signal(signal.SIGTERM, before)
     return step, False
+
+
+@dataclass
+class Keeper:
+    """Saves checkpoints now and then; a disk that is full must not end the painting."""
+
+    job: Job
+    path: str
+    history: list[Losses]
+    due: float = field(default_factory=lambda: time.monotonic() + BETWEEN_CHECKPOINTS)
+
+    def keep(self, step: Step, state: State, *, now: bool = False) -> None:
+        """Save the state if it is time, or at once."""
+        from impasto import api, runfile
+
+        began = time.monotonic()
+        if not self.path or not (now or began > self.due):
+            return
+        try:
+            facts = api.facts_of(self.job, step)
+            runfile.save(self.path, facts=facts, state=state, history=self.history)
+        except ImpastoError as error:
+            print(f"impasto: no checkpoint: {error}", file=sys.stderr)
+        ended = time.monotonic()
+        self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
 
 
 def _share(job: Job, step: Step) -> float:

@@ -40,6 +40,7 @@ class Progress:
 
 def clock(seconds: float) -> str:
     """A duration as people say it."""
+    seconds = round(seconds)
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     recipe = api.repeatable(record)
     job = api.open_job(**inputs_of(record, arguments, picture.parent), recipe=recipe)
     check_inputs(record, job)
-    result, code = paint(job, output=output, quiet=arguments.quiet, until=record["steps"]["done"])
+    result, code = paint(
+        job, output=output, quiet=arguments.quiet, until=int(record["steps"]["done"])
+    )
     if result is not None and code == 0 and not arguments.quiet:
         same = result.record["pixels"] == record.get("pixels")
         print("every pixel is the same" if same else _differences(record, result.record))
@@ -73,8 +75,12 @@ def check_inputs(record: dict[str, Any], job: Any) -> None:
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
     """What may explain that pixels differ."""
     changed = [
-        f"{key} {before['machine'][key]} → {after['machine'][key]}"
+        f"{key} {before['machine'].get(key)} → {after['machine'][key]}"
         for key in after["machine"]
         if before["machine"].get(key) != after["machine"][key]
     ]
+    if before.get("impasto") != after["impasto"]:
+        changed.append(f"impasto {before.get('impasto')} → {after['impasto']}")
+    if before.get("network") != after["network"]:
+        changed.append("another network")
     return "pixels differ" + (f": {', '.join(changed)}" if changed else "")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from impasto.cli.rerun import add_inputs, check_inputs, inputs_of
+from impasto.cli.stylize import check_apart
 from impasto.types import ImpastoError
 
 
@@ -19,11 +20,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Go on where the run stopped: to the same result as if it had not."""
-    from impasto import imagefile
+    from impasto import files, imagefile
 
     if not Path(arguments.checkpoint).is_file():
         raise ImpastoError(f"there is no file {arguments.checkpoint}")
     imagefile.check_writable(arguments.output)
+    if arguments.report:
+        files.check_place(arguments.report)
+    check_apart([arguments.checkpoint], [arguments.output, arguments.report])
 
     from impasto import api, runfile
     from impasto.cli.painting import paint

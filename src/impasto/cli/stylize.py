@@ -34,13 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     # What can be wrong with words and places is found before torch is loaded.
     from impasto import files, imagefile
-    from impasto.recipe import PRESETS, Recipe
+    from impasto.recipe import Recipe
 
-    recipe = Recipe.from_dict({**PRESETS.get(arguments.preset, {}), **flags.settings_of(arguments)})
+    recipe = Recipe.of(arguments.preset, **flags.settings_of(arguments))
     imagefile.check_writable(arguments.output)
     for path in filter(None, (arguments.report, arguments.checkpoint)):
         files.check_place(path)
-    _check_apart(arguments)
+    check_apart(
+        [arguments.content, arguments.style, recipe.start, recipe.weights],
+        [arguments.output, arguments.report, arguments.checkpoint],
+    )
 
     from impasto import api, runfile
     from impasto.cli.painting import paint
@@ -59,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _check_apart(arguments: argparse.Namespace) -> None:
-    """Nothing that is written besides the picture may fall on another file of the run."""
-    taken = {Path(path).resolve() for path in (arguments.content, arguments.style)}
-    taken.add(Path(arguments.output).resolve())
-    for path in filter(None, (arguments.report, arguments.checkpoint)):
-        if Path(path).resolve() in taken:
+def check_apart(read: list[str], written: list[str]) -> None:
+    """No file may be written twice, and only the picture may replace one that is read."""
+    taken = {Path(path).resolve() for path in read}
+    for number, path in enumerate(filter(None, written)):
+        place = Path(path).resolve()
+        if number and place in taken:
             raise ImpastoError(f"{path} is used twice; name another file")
-        taken.add(Path(path).resolve())
+        taken.add(place)

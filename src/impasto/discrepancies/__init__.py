@@ -59,7 +59,7 @@ def _tensor(values: Any) -> Tensor:
 
 
 def _alike(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two tensors of one floating type on one device, that of the first tensor among them."""
+    """Two tensors of one floating type, on the device of the first."""
     x, y = (part if isinstance(part, Tensor) else _tensor(part) for part in (x, y))
     if x.is_complex() or y.is_complex():
         raise ImpastoError("points must be real numbers, not complex ones")

@@ -37,7 +37,7 @@ class Encoder:
             x = convolve(x, kernel, flipped, bias)
             if name in wanted:
                 found[name] = x
-            if name != self.layers[last][0] or convolution(name).replace("conv", "relu") in wanted:
+            if name != self.layers[last][0] or name.replace("conv", "relu") in wanted:
                 # In place where nobody else looks at the raw convolution.
                 x = F.relu(x) if name in wanted else F.relu_(x)
             if name.replace("conv", "relu") in wanted:
