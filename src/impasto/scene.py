@@ -223,15 +223,14 @@ def _within(
     evaluate(start)
     per_pixel = (clock() - before) / (stages[0].size[0] * stages[0].size[1])
     left = deadline - clock()
-    for steps in range(recipe.steps, 0, -1):
+    for steps in range(recipe.steps, len(stages) - 1, -1):
         shorter = plan(scene.size, steps, recipe.scales)
         # A build costs about a step: content and style are encoded once per size.
         work = sum((stage.steps + 1) * stage.size[0] * stage.size[1] for stage in shorter)
         if work * per_pixel <= left:
             return shorter
-    # Not even one step at the final size: what is painted coarsely is enlarged at the end.
-    coarse = stages[0].size
-    return [Stage(coarse, max(1, int(left / (per_pixel * math.prod(coarse))) - 1))]
+    # Not even a step at the final size: the deadline ends it before, and the coarse is enlarged.
+    return stages
 
 
 def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:

@@ -139,7 +139,9 @@ class Keeper:
 
 def _share(job: Job, step: Step) -> float:
     """How much is done: of the steps, or of the time where that is what ends the run."""
-    if step.reason or not job.recipe.budget:
+    if step.reason:
+        return 1.0
+    if not job.recipe.budget:
         return step.progress
     return max(step.progress, min(0.99, (time.monotonic() - job.began) / job.recipe.budget))
 
