@@ -22,8 +22,8 @@ from impasto.types import Additive, Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
-# Bytes, measured with benchmarks/memory.py: of the program with its network; per pixel of the
-# picture for descent, of what a whole look takes, and of a look at the style.
+# Bytes: of the program with its network and, per pixel, of a whole look (from the peaks that
+# benchmarks/memory.py prints), of what descent keeps and of a look at the style (estimates).
 BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.7e9, 300.0, 4800.0, 1200.0
 COARSE = 512  # the long side to begin near, where nothing else was said
 FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like

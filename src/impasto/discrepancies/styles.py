@@ -62,14 +62,14 @@ def _swd(recipe: Recipe) -> Discrepancy:
 
 STYLES: dict[str, Style] = {
     "cmd": Style(_cmd, 1.0, 0.0),
-    "gram": Style(lambda recipe: Gram(), 0.7, -2.0),
-    "mmd-linear": Style(_mmd, 0.341, -0.5),
-    "mmd-polynomial": Style(_mmd, 0.7, -2.0),
-    "mmd-gaussian": Style(_mmd, 1.24, 0.5),
-    "mm": Style(lambda recipe: MeanDeviation(), 0.192, -0.5),
-    "gaussian-ot": Style(lambda recipe: GaussianTransport(), 0.16, -0.5),
-    "swd": Style(_swd, 0.248, 0.5),
-    "cmd-joint": Style(_cmd_joint, 1.0, 0.0),
+    "gram": Style(lambda recipe: Gram(), 0.884, -2.0),
+    "mmd-linear": Style(_mmd, 0.349, -0.5),
+    "mmd-polynomial": Style(_mmd, 0.884, -2.0),
+    "mmd-gaussian": Style(_mmd, 1.2, 0.5),
+    "mm": Style(lambda recipe: MeanDeviation(), 0.221, -0.5),
+    "gaussian-ot": Style(lambda recipe: GaussianTransport(), 0.183, -0.5),
+    "swd": Style(_swd, 0.245, 0.5),
+    "cmd-joint": Style(_cmd_joint, 1.01, 0.0),
 }
 
 

@@ -1,7 +1,7 @@
 """A frozen 3×3 convolution with its gradient in the input only, on the fastest route.
 
-On a CPU, NNPACK inside torch computes it by Winograd's algorithm, 2 to 4 times faster than the
-default for maps of at least 32 × 32 and many channels. It is reached by a private name, so it is
+On a CPU, NNPACK inside torch computes it by Winograd's algorithm, 2 to 3 times faster than the
+default for maps of at least 64 × 64 and many channels. It is reached by a private name, so it is
 looked up once, verified against the ordinary convolution, and left alone where it is absent.
 The route depends on the shape alone, never on a measurement: same input, same bytes.
 """
