@@ -4,8 +4,9 @@
 
 IMAGES holds `photos/` and `paintings/` with the files of PAIRS. The procedure is the preset `paper`
 (Adam at a constant rate from the content, style loss alone) without its stop rule; where the rule
-would have ended is noted. Pairs that are already in the data file are left alone, so that the
-script can be stopped and started again. Hours on two cores at 512.
+would have ended is noted. The last picture is scored as any picture is, by the default objective,
+and kept in `benchmarks/data/pictures`, which is not versioned. Pairs that are already in the data
+file are left alone, so that the script can be stopped and started again. Hours on two cores at 512.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import platform
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from impasto import process
@@ -40,6 +42,7 @@ PAIRS = (
     ("kodim23.jpg", "van-gogh-starry-night.jpg"),
 )
 DATA = Path(__file__).parent / "data"
+PICTURES = DATA / "pictures"
 
 
 def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, object]:
@@ -52,13 +55,22 @@ def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, 
         content.append(round(step.losses.content, 5))
         print(f"\r{photo} × {painting}: {step.index} {style[-1]:.4f}", end="", flush=True)
     print()
+    end = api.finish(job, replace(step, best=step.image, best_losses=step.losses), [step.losses])
+    end.save(PICTURES / f"paper_{size}_{Path(photo).stem}_{Path(painting).stem}.png")
     settled = next((k for k in range(2, STEPS) if is_settled(style[: k + 1])), None)
     seconds = (time.monotonic() - began) / STEPS
-    return {"style": style, "content": content, "settled": settled, "step_seconds": seconds}
+    score = api.score(end.array, *(source.path for source in job.sources.values()))
+    return {
+        "style": style,
+        "content": content,
+        "settled": settled,
+        "step_seconds": round(seconds, 3),
+        "end": {"style": score.style["cmd"], "content": score.content},
+    }
 
 
 def main(images: Path, size: int) -> None:
-    DATA.mkdir(exist_ok=True)
+    PICTURES.mkdir(parents=True, exist_ok=True)
     path = DATA / f"paper_trajectories_{size}.json"
     data = json.loads(path.read_text()) if path.exists() else {"size": size, "pairs": {}}
     data["machine"] = (

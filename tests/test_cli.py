@@ -868,7 +868,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (signal.SIGINT, "--size 64 --steps 12 --optimizer lbfgs"),
+        (signal.SIGINT, "--size 64 --steps 60 --stop never --optimizer lbfgs"),
         (signal.SIGTERM, "--size 192 --steps 6 --optimizer adam --scales 2"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from impasto.blocks import SMALLEST_BLOCK, BlockObjective
+from impasto.maths.linalg import flat
 from impasto.objective import points_of
 from impasto.recipe import Recipe
 from impasto.scene import SMALLEST_COARSE_SIDE, arrange, block_side, paint, plan, recolor
@@ -72,9 +73,9 @@ def test_content_as_style_stays_as_it_is(encoder, photo):
 
 
 def test_the_color_start_has_the_colors_of_the_style(photo, painting):
-    moved = points_of(recolor(photo, painting)[None])
-    style = points_of(painting[None])
-    before = points_of(photo[None])
+    moved, style, before = (
+        flat(points_of(each[None])) for each in (recolor(photo, painting), painting, photo)
+    )
     assert (moved.mean(0) - style.mean(0)).norm() < 0.2 * (before.mean(0) - style.mean(0)).norm()
     distance = (moved.T.cov() - style.T.cov()).norm()
     assert distance < 0.5 * (before.T.cov() - style.T.cov()).norm()

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from impasto.evaluation import saturation
-from impasto.networks import checkpoints, convolution, vgg
+from impasto.networks import checkpoints, convolution, pooling, tiles, vgg
 from impasto.recipe import CHANNELS, LAYERS
 
 from .conftest import sample
@@ -38,8 +38,9 @@ def test_every_tap_is_that_of_a_plain_network(encoder, photo):
 @pytest.mark.parametrize("taps", [["conv1_1"], ["relu2_1"], ["conv1_1", "conv3_2"], []])
 def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkeypatch):
     count = []
+    convolve = convolution.Frozen.__call__
     monkeypatch.setattr(
-        vgg, "convolve", lambda *inputs: count.append(1) or convolution.convolve(*inputs)
+        convolution.Frozen, "__call__", lambda *inputs: count.append(1) or convolve(*inputs)
     )
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)
@@ -85,7 +86,18 @@ def test_rescaling_changes_units_and_nothing_else(encoder, photo):
         assert torch.allclose(back, raw[name], atol=2e-3 * raw[name].abs().max().item())
 
 
-@pytest.mark.parametrize("shape", [(3, 64, 50, 41), (64, 64, 40, 40), (64, 128, 47, 90)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 64, 50, 41),
+        (64, 64, 40, 40),
+        (64, 128, 47, 90),
+        (256, 264, 12, 12),
+        (260, 256, 17, 38),
+        (256, 256, 11, 13),
+        (256, 256, 9, 9),
+    ],
+)
 @pytest.mark.parametrize("native", [True, False])
 def test_convolution_and_its_gradient(shape, native, monkeypatch):
     if not native:
@@ -96,8 +108,8 @@ def test_convolution_and_its_gradient(shape, native, monkeypatch):
     kernel = torch.randn(outgoing, incoming, 3, 3, generator=generator) * 0.1
     bias = torch.randn(outgoing, generator=generator)
     wanted = torch.randn(1, outgoing, height, width, generator=generator)
-    y = convolution.convolve(x, kernel, convolution.flip(kernel), bias)
-    (gradient,) = torch.autograd.grad(y, x, wanted)
+    layer = convolution.Frozen(kernel, bias)
+    y, gradient = layer(x.detach()), layer.back(wanted)
     expected = F.conv2d(x, kernel, bias, padding=1)
     (other,) = torch.autograd.grad(expected, x, wanted)
     for ours, theirs in ((y, expected), (gradient, other)):
@@ -121,5 +133,78 @@ def test_the_fast_route_is_left_alone_where_it_is_wrong_or_absent(monkeypatch):
 def test_double_precision_takes_the_ordinary_route():
     x = torch.randn(1, 4, 48, 48, dtype=torch.float64)
     kernel, bias = torch.randn(4, 4, 3, 3).double(), torch.zeros(4).double()
-    y = convolution.convolve(x, kernel, convolution.flip(kernel), bias)
+    y = convolution.Frozen(kernel, bias)(x)
     assert torch.equal(y, F.conv2d(x, kernel, bias, padding=1))
+
+
+@pytest.mark.parametrize("size", [(4, 4), (6, 7), (13, 5), (16, 24)])
+def test_tiles_are_a_convolution_and_its_transpose(size):
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(1, 5, *size, generator=generator, dtype=torch.float64, requires_grad=True)
+    kernel = torch.randn(3, 5, 3, 3, generator=generator, dtype=torch.float64)
+    wanted = torch.randn(1, 3, *size, generator=generator, dtype=torch.float64)
+    expected = F.conv2d(x, kernel, padding=1)
+    (slope,) = torch.autograd.grad(expected, x, wanted)
+    matrices = tiles.transform(kernel)
+    assert torch.allclose(tiles.convolve(x.detach(), matrices), expected, atol=1e-11)
+    assert torch.allclose(tiles.convolve_back(wanted, matrices), slope, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 10), (10, 7), (9, 9), (2, 2)])
+def test_halving_is_the_maximum_and_its_way_back(size):
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(1, 4, *size, generator=generator, requires_grad=True)
+    expected = F.max_pool2d(x, 2)
+    wanted = torch.randn(expected.shape, generator=generator)
+    (slope,) = torch.autograd.grad(expected, x, wanted)
+    found, choice = pooling.halve(x.detach())
+    assert torch.equal(found, expected)
+    assert torch.equal(pooling.halve_back(wanted, choice), slope)
+
+
+def test_of_equal_values_one_gets_the_gradient():
+    found, choice = pooling.halve(torch.ones(1, 1, 4, 4))
+    back = pooling.halve_back(torch.ones_like(found), choice)
+    assert back.sum() == 4
+    assert set(back.unique().tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    "taps",
+    [
+        ["conv1_1", "conv2_1", "conv3_1", "conv4_1", "conv5_1"],
+        ["relu1_1", "relu2_1", "relu3_1"],
+        ["conv1_2", "relu1_2", "conv2_1", "relu2_1"],
+        ["relu2_2"],
+    ],
+)
+def test_the_way_back_is_that_of_autograd(taps):
+    """In double precision, on a network of small width and random kernels."""
+    generator = torch.Generator().manual_seed(4)
+    widths = {name: 3 + index % 4 for index, name in enumerate(CHANNELS)}
+    incoming, kernels = 3, {}
+    for name, width in widths.items():
+        kernel = torch.randn(width, incoming, 3, 3, generator=generator).double() * 0.5
+        kernels[name] = (kernel, torch.randn(width, generator=generator).double())
+        incoming = width
+    checkpoint = checkpoints.Checkpoint(
+        name="small", sha256="", kernels=kernels, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4)
+    )
+    small = vgg.build(checkpoint)
+    image = torch.rand(3, 37, 50, generator=generator).double().requires_grad_()
+    shape = {tap: x.shape for tap, x in plain(checkpoint, image.detach()).items()}
+    weights = {tap: torch.randn(shape[tap], generator=generator).double() for tap in taps}
+
+    def slope(features):
+        return torch.autograd.grad(sum((features[tap] * weights[tap]).sum() for tap in taps), image)
+
+    (ours,), (theirs,) = slope(small(image, taps)), slope(plain(checkpoint, image))
+    assert torch.allclose(ours, theirs, rtol=1e-6, atol=1e-8 * theirs.abs().max().item())
+
+
+def test_a_gradient_that_was_given_is_not_changed(encoder):
+    image = torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(5)).requires_grad_()
+    taps = encoder(image, ["conv1_1", "relu1_1"])
+    given = [torch.ones_like(x) for x in taps.values()]
+    torch.autograd.grad(list(taps.values()), image, given)
+    assert all(torch.equal(each, torch.ones_like(each)) for each in given)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.discrepancies.styles import style_of
+from impasto.maths.raster import crop
 from impasto.networks.vgg import Encoder
 from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
@@ -97,7 +98,7 @@ def build(
 
 
 def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
-    """The positions of a map (1, C, H, W) as points (n, C).
+    """The positions of a map (1, C, H, W) as points (n, C), or (H, W, C) where all count.
 
     Transparent ones are left out, and those within a margin of the border, where the zero
     padding of the network shows: matching it paints a frame (docs/decisions). Small maps, of
@@ -107,13 +108,12 @@ def points_of(features: Features, visible: Tensor | None = None, margin: int = 0
     if visible is not None:
         shares = F.interpolate(visible[None, None], features.shape[2:], mode="area")[0, 0]
     if margin and min(features.shape[2:]) >= 4 * margin:
-        inside = (..., slice(margin, -margin), slice(margin, -margin))
-        if shares is None or shares[inside].any():
-            features = features[inside]
-            shares = None if shares is None else shares[inside]
-    rows = features[0].flatten(1)
+        inside = None if shares is None else shares[margin:-margin, margin:-margin]
+        if inside is None or inside.any():
+            features, shares = crop(features, margin), inside
     if shares is None:
-        return rows.T
+        return features[0].permute(1, 2, 0)
+    rows = features[0].flatten(1)
     return rows[:, (shares >= min(0.5, float(shares.max()))).flatten()].T
 
 

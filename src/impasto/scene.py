@@ -13,6 +13,7 @@ from torch import Tensor
 
 from impasto import blocks, objective
 from impasto.discrepancies.styles import style_of
+from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
 from impasto.networks.vgg import Encoder
@@ -202,7 +203,7 @@ def recolor(
     content: Image, style: Image, visible: Tensor | None = None, visible_style: Tensor | None = None
 ) -> Image:
     """The content in the colors of the style: Gaussian optimal transport of its pixels."""
-    pixels = objective.points_of(content[None])
+    pixels = flat(objective.points_of(content[None]))
     moved = transport_gaussian(
         pixels,
         objective.points_of(content[None], visible),

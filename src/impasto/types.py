@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-Points: TypeAlias = "Tensor"  # (n, d): n samples of a law on R^d
+Points: TypeAlias = "Tensor"  # (n, d), or (h, w, d): samples of a law on R^d
 Features: TypeAlias = "Tensor"  # (1, C, H, W): a tap of the encoder
 Image: TypeAlias = "Tensor"  # (3, H, W): sRGB in [0, 1]
 

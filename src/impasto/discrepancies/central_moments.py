@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from impasto.discrepancies.sliced import directions
+from impasto.maths.linalg import flat
 from impasto.maths.moments import centered, central_moments, power_sums
 from impasto.types import ImpastoError, Points
 
@@ -74,6 +75,7 @@ class JointCentralMoments:
 
     def summarize(self, points: Points) -> Tensor:
         """Moments of the projections, scaled: (K, p)."""
+        points = flat(points)
         moments = central_moments(self._project(points), self.order)
         return (points.shape[1] / self.projections) ** 0.5 * moments
 

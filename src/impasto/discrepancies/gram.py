@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from impasto.maths.linalg import flat
 from impasto.types import Points
 
 
@@ -21,10 +22,12 @@ class Gram:
 
     def summarize(self, points: Points) -> Tensor:
         """The Gram matrix (d, d)."""
+        points = flat(points)
         return points.T @ points / len(points)
 
     def gather(self, points: Points, about: None) -> tuple[Tensor, ...]:
         """The sum of the products."""
+        points = flat(points)
         return (points.T @ points,)
 
     def settle(self, sums: tuple[Tensor, ...], count: int, about: None) -> Tensor:

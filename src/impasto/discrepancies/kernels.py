@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from impasto.maths.linalg import flat
 from impasto.recipe import KERNELS
 from impasto.types import ImpastoError, Points
 
@@ -70,6 +71,7 @@ class KernelMeans:
 
     def summarize(self, points: Points) -> Points:
         """The points themselves: a double sum knows no smaller summary."""
+        points = flat(points)
         if self.unbiased and len(points) < 2:
             raise ImpastoError("the unbiased estimate needs at least two points on each side")
         return points
@@ -124,6 +126,7 @@ class MeanEmbedding:
 
     def summarize(self, points: Points) -> Tensor:
         """The mean feature."""
+        points = flat(points)
         return self.settle(self.gather(points, None), len(points), None)
 
     def gather(self, points: Points, about: None) -> tuple[Tensor, ...]:

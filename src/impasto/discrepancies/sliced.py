@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from impasto.maths.linalg import flat
 from impasto.maths.transport import wasserstein_1d
 from impasto.types import ImpastoError, Points
 
@@ -35,6 +36,7 @@ class SlicedWasserstein:
 
     def summarize(self, points: Points) -> Tensor:
         """Sorted projections: (p, n)."""
+        points = flat(points)
         theta = directions(points.shape[1], self.projections, self.seed).to(points)
         return (theta @ points.T).sort(dim=1).values
 

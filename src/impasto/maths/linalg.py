@@ -12,8 +12,14 @@ from impasto.types import Points
 RANK_TOLERANCE = 1e-12  # eigenvalues below this part of the largest are rounding, not variance
 
 
+def flat(points: Points) -> Points:
+    """Points (h, w, d) as (n, d), in memory coordinate by coordinate."""
+    return points.movedim(-1, 0).flatten(1).T
+
+
 def mean_and_covariance(points: Points) -> tuple[Tensor, Tensor]:
     """The mean (d,) and the covariance (d, d) of the empirical law: divided by n, not n − 1."""
+    points = flat(points)
     mean = points.mean(0)
     centered = points - mean
     return mean, centered.T @ centered / len(points)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from impasto.types import ImpastoError, Points
 
-BLOCK = 1 << 18  # numbers that are worked on at a time: they and their powers fit into the cache
+BLOCK = 1 << 20  # numbers that are worked on at a time: few enough for the cache, many for threads
 
 
 def central_moments(points: Points, order: int, *, activation: str = "identity") -> Tensor:
@@ -27,7 +27,7 @@ def central_moments(points: Points, order: int, *, activation: str = "identity")
     The result is in double precision where the device has it: c_50 is small.
     """
     sums, about = power_sums(points, order, activation=activation)
-    return centered(sums / len(points), about)
+    return centered(sums / math.prod(points.shape[:-1]), about)
 
 
 def power_sums(
@@ -40,7 +40,7 @@ def power_sums(
     """
     if activation not in ("identity", "sigmoid"):
         raise ImpastoError(f"unknown activation '{activation}'; known: identity, sigmoid")
-    return _PowerSums.apply(points.T, order, activation, about)
+    return _PowerSums.apply(points.movedim(-1, 0), order, activation, about)
 
 
 def centered(moments: Tensor, about: Tensor) -> Tensor:
@@ -72,47 +72,68 @@ class _PowerSums(torch.autograd.Function):
         # Rounded as the points are, so that it is the same number wherever it is used.
         pivot = sums.new_empty(len(rows)) if about is None else about.to(rows.dtype).to(sums.dtype)
         scales = sums.new_ones((rows.shape[0], 1))
-        for part in _parts(rows):
-            x = _activate(rows[part], activation)
+        # Centered, activated, in units of the scale: all that the way back needs of the points.
+        kept = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
+        units = kept.view(len(rows), -1)
+        for part in _parts(units):
+            if activation == "sigmoid":
+                torch.sigmoid(rows[part], out=kept[part])
+            else:
+                kept[part] = rows[part]
+            u = units[part]
             if about is None:
-                pivot[part] = x.mean(1)
-            u = (
-                x.sub_(_column(pivot, part, x))
-                if activation == "sigmoid"
-                else x - _column(pivot, part, x)
-            )
+                pivot[part] = u.mean(1)
+            u.sub_(_column(pivot, part, u))
             if activation == "identity":
-                u = u.div_(_scale(u, scales[part]))
-            power = u.clone() if order > 1 else u
-            for k in range(1, order + 1):
-                total = (power.mul_(u) if k > 1 else u).sum(1).to(sums.dtype)
-                sums[k - 1, part] = total * scales[part, 0] ** k
-        ctx.save_for_backward(rows, pivot, scales)
-        ctx.activation = activation
+                u.div_(_scale(u, scales[part]))
+            powers = torch.arange(1, order + 1, device=rows.device)[:, None]
+            sums[:, part] = _sums_of_powers(u, order).to(sums.dtype) * scales[part].T ** powers
+        ctx.save_for_backward(units, pivot, scales)
+        ctx.activation, ctx.shape = activation, rows.shape
         ctx.mark_non_differentiable(pivot)
         return sums, pivot
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        rows, pivot, scales = ctx.saved_tensors
-        orders = torch.arange(1, len(gradients[0]) + 1, device=rows.device, dtype=pivot.dtype)
+        units, pivot, scales = ctx.saved_tensors
+        orders = torch.arange(1, len(gradients[0]) + 1, device=units.device, dtype=pivot.dtype)
         # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
         slopes = gradients[0] * orders[:, None] * scales.T ** (orders - 1)[:, None]
-        gradient = torch.empty_like(rows)
-        for part in _parts(rows):
-            value = _activate(rows[part], ctx.activation)
-            u = value - _column(pivot, part, value)
-            if ctx.activation == "identity":
-                u = u.div_(scales[part].to(rows.dtype))
-            terms = slopes[:, part, None].to(rows.dtype)
-            slope = torch.zeros_like(u) + terms[-1]
-            for term in terms[:-1].flip(0):  # Horner
-                slope.mul_(u).add_(term)
-            if ctx.activation == "sigmoid":
-                slope.mul_(value).mul_(value.neg_().add_(1))
-            gradient[part] = slope
-        return gradient, None, None, None
+        if ctx.activation == "sigmoid":
+            slopes = _times_slope_of_sigmoid(slopes, pivot)
+        slopes = slopes.to(units.dtype)
+        gradient = torch.empty_like(units)
+        for part in _parts(units):
+            _polynomial(units[part], slopes[:, part], gradient[part])
+        return gradient.view(ctx.shape), None, None, None
+
+
+def _sums_of_powers(u: Tensor, order: int) -> Tensor:
+    """The sums of u^1 … u^order of every row: (order, rows)."""
+    power, sums = u, [u.sum(1)]
+    for k in range(2, order + 1):
+        power = power * u if k == 2 else power.mul_(u)
+        sums.append(power.sum(1))
+    return torch.stack(sums)
+
+
+def _times_slope_of_sigmoid(terms: Tensor, pivot: Tensor) -> Tensor:
+    """The polynomial in u times v (1 − v), where v = u + a: (order + 2, rows)."""
+    one, two = terms.new_zeros((1, terms.shape[1])), terms.new_zeros((2, terms.shape[1]))
+    return (
+        torch.cat([terms * pivot * (1 - pivot), two])
+        + torch.cat([one, terms * (1 - 2 * pivot), one])
+        - torch.cat([two, terms])
+    )
+
+
+def _polynomial(u: Tensor, terms: Tensor, out: Tensor) -> None:
+    """The sum of terms[k]·u^k of every row, terms being (order, rows)."""
+    *lower, highest = terms[..., None].unbind()
+    out.copy_(highest.expand_as(out))
+    for term in reversed(lower):  # Horner
+        torch.addcmul(term, out, u, out=out)
 
 
 def _scale(centered: Tensor, scales: Tensor) -> Tensor:
@@ -129,10 +150,6 @@ def _column(pivot: Tensor, part: slice, like: Tensor) -> Tensor:
 def _parts(rows: Tensor) -> list[slice]:
     step = max(1, BLOCK // max(1, rows.shape[1]))
     return [slice(first, first + step) for first in range(0, rows.shape[0], step)]
-
-
-def _activate(rows: Tensor, activation: str) -> Tensor:
-    return torch.sigmoid(rows) if activation == "sigmoid" else rows
 
 
 def _wide(x: Tensor) -> torch.dtype:

@@ -1,70 +1,82 @@
-"""A frozen 3×3 convolution with its gradient in the input only, on the fastest route.
+"""A frozen 3×3 convolution and its gradient in the input, each on the fastest route.
 
-On a CPU, NNPACK inside torch computes it by Winograd's algorithm, 2 to 3 times faster than the
-default for maps of at least 64 × 64 and many channels. It is reached by a private name, so it is
-looked up once, verified against the ordinary convolution, and left alone where it is absent.
-The route depends on the shape alone, never on a measurement: same input, same bytes.
+On a CPU there are three. NNPACK inside torch computes by Winograd's algorithm, 2 to 3 times faster
+than the default for large maps; it is reached by a private name, so it is looked up once, verified
+against the ordinary convolution, and left alone where it is absent. Small maps of many channels
+go by the same algorithm with the kernel transformed beforehand (:mod:`impasto.networks.tiles`).
+The rest takes torch's own. The route depends on the shape alone, never on a measurement: same
+input, same bytes.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-SMALLEST_MAP = 40 * 40  # below, transforming the kernel costs more than it saves (measured)
+from impasto.networks import tiles
+
+SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
+SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 12 * 12, 256  # all measured: benchmarks/layers.py
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
-
-def convolve(x: Tensor, weight: Tensor, flipped: Tensor, bias: Tensor) -> Tensor:
-    """x (1, C, H, W) convolved with a frozen kernel, zero-padded to its own size.
-
-    ``flipped`` is :func:`flip` of the kernel: the gradient in x is a convolution with it.
-    """
-    return _Frozen.apply(x, weight, flipped, bias)
+Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
-def flip(weight: Tensor) -> Tensor:
-    """The kernel of the transposed convolution."""
-    return weight.flip(2, 3).transpose(0, 1).contiguous()
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """A convolution of images (1, C, H, W), zero-padded to their own size, that never learns."""
+
+    weight: Tensor  # (K, C, 3, 3)
+    bias: Tensor  # (K,)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The convolution."""
+        if self._suits_tiles(x):
+            return tiles.convolve(x, self._tiled) + self.bias[:, None, None]
+        return _route(x, self.weight)(x, self.weight, self.bias)
+
+    def back(self, gradient: Tensor) -> Tensor:
+        """The gradient in the input: a convolution with the flipped kernel."""
+        if self._suits_tiles(gradient):
+            return tiles.convolve_back(gradient, self._tiled)
+        return _route(gradient, self._flipped)(gradient, self._flipped, None)
+
+    @functools.cached_property
+    def _flipped(self) -> Tensor:
+        return self.weight.flip(2, 3).transpose(0, 1).contiguous()
+
+    @functools.cached_property
+    def _tiled(self) -> Tensor:
+        return tiles.transform(self.weight)
+
+    def _suits_tiles(self, x: Tensor) -> bool:
+        return (
+            _plain(x)
+            and SMALLEST_TILED_MAP <= x.shape[2] * x.shape[3] < SMALLEST_MAP
+            and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
+        )
 
 
-class _Frozen(torch.autograd.Function):
-    """Saves nothing of its input: what is frozen needs no gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, flipped: Tensor, bias: Tensor) -> Tensor:
-        ctx.flipped = flipped
-        return _route(x, weight)(x, weight, bias)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        (gradient,) = gradients
-        return _route(gradient, ctx.flipped)(gradient, ctx.flipped, None), None, None, None
+def _plain(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[0] == 1
 
 
 def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv2d(x, weight, bias, padding=1)
 
 
-def _route(x: Tensor, weight: Tensor) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
-    suits = (
-        x.device.type == "cpu"
-        and x.dtype == torch.float32
-        and x.shape[0] == 1
-        and x.shape[2] * x.shape[3] >= SMALLEST_MAP
-        and min(weight.shape[:2]) > 3
-    )
+def _route(x: Tensor, weight: Tensor) -> Convolution:
+    suits = _plain(x) and x.shape[2] * x.shape[3] >= SMALLEST_MAP and min(weight.shape[:2]) > 3
     return (winograd() if suits else None) or _ordinary
 
 
 @functools.cache
-def winograd() -> Callable[[Tensor, Tensor, Tensor | None], Tensor] | None:
+def winograd() -> Convolution | None:
     """NNPACK's convolution where this build of torch has it and it computes the right thing."""
     try:
         if not torch.backends.nnpack.is_available():

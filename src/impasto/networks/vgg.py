@@ -1,16 +1,22 @@
-"""VGG-19 as an encoder (Simonyan and Zisserman 2015): an image in, the wanted taps out."""
+"""VGG-19 as an encoder (Simonyan and Zisserman 2015): an image in, the wanted taps out.
+
+The network is frozen, so its way back needs little: the signs of what was rectified and the
+places of the maxima. Both ways are written out here; autograd would keep every map.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import convolve, flip
+from impasto.networks.convolution import Frozen
+from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
 
@@ -23,26 +29,86 @@ class Encoder:
     sha256: str
     mean: Tensor  # (3, 1, 1)
     std: Tensor
-    layers: tuple[tuple[str, Tensor, Tensor, Tensor], ...]  # name, kernel, flipped kernel, bias
+    layers: tuple[tuple[str, Frozen], ...]
 
     def __call__(self, image: Image, taps: Iterable[str]) -> dict[str, Features]:
         """The taps of an image (3, H, W) in [0, 1]; nothing is computed beyond the deepest."""
-        wanted = set(taps)
-        found: dict[str, Features] = {}
-        last = max((list(CHANNELS).index(convolution(tap)) for tap in wanted), default=-1)
-        x = ((image - self.mean) / self.std)[None]
-        for name, kernel, flipped, bias in self.layers[: last + 1]:
-            if name.endswith("_1") and name != "conv1_1":
-                x = F.max_pool2d(x, 2)
-            x = convolve(x, kernel, flipped, bias)
-            if name in wanted:
-                found[name] = x
-            if name != self.layers[last][0] or name.replace("conv", "relu") in wanted:
-                # In place where nobody else looks at the raw convolution.
-                x = F.relu(x) if name in wanted else F.relu_(x)
-            if name.replace("conv", "relu") in wanted:
-                found[name.replace("conv", "relu")] = x
-        return found
+        names = tuple(sorted(set(taps)))
+        if torch.is_grad_enabled() and image.requires_grad and names:
+            return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
+        return _encode(self, image, names)[0]
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """What came before a convolution: rectified, and halved where a block begins."""
+
+    sign: Tensor  # positive where the gradient passes
+    choice: Choice | None
+
+
+def _encode(
+    encoder: Encoder, image: Image, taps: Iterable[str]
+) -> tuple[dict[str, Features], list[_Passage]]:
+    """The taps, and the passages between the convolutions up to the deepest."""
+    wanted = set(taps)
+    found: dict[str, Features] = {}
+    passages: list[_Passage] = []
+    last = max((list(CHANNELS).index(convolution(tap)) for tap in wanted), default=-1)
+    x = ((image - encoder.mean) / encoder.std)[None]
+    for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
+        if number:
+            choice = None
+            if name.endswith("_1"):  # the maximum first: there is less to rectify then
+                x, choice = halve(x)
+            # In place where nobody else looks at the raw convolution, whose sign is as good.
+            sign = x
+            x = F.relu(x) if x is found.get(encoder.layers[number - 1][0]) else F.relu_(x)
+            passages.append(_Passage(sign, choice))
+        x = layer(x)
+        if name in wanted:
+            found[name] = x
+        if (rectified := name.replace("conv", "relu")) in wanted:
+            found[rectified] = x = F.relu(x) if name in wanted else F.relu_(x)
+    return found, passages
+
+
+class _Encoding(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, image: Tensor, encoder: Encoder, taps: tuple[str, ...]
+    ) -> tuple[Tensor, ...]:
+        found, passages = _encode(encoder, image, taps)
+        outputs = tuple(found[tap] for tap in taps)
+        ctx.save_for_backward(*outputs, *(each.sign for each in passages))
+        ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in passages]
+        ctx.set_materialize_grads(False)
+        return outputs
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
+        count = len(ctx.taps)
+        outputs, signs = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+        arriving = dict(zip(ctx.taps, zip(gradients, outputs, strict=True), strict=True))
+        total: Tensor | None = None  # the gradient in the convolution at hand, ours to change
+        for number in range(len(signs), -1, -1):
+            name, layer = ctx.encoder.layers[number]
+            for tap in (name, name.replace("conv", "relu")):
+                gradient, output = arriving.get(tap, (None, None))
+                if gradient is None:
+                    continue
+                if tap != name:
+                    gradient = torch.ops.aten.threshold_backward(gradient, output, 0)
+                total = gradient.clone() if total is None else total.add_(gradient)
+            if total is None:
+                continue
+            total = layer.back(total)
+            if number:
+                sign, choice = signs[number - 1], ctx.choices[number - 1]
+                torch.ops.aten.threshold_backward.grad_input(total, sign, 0, grad_input=total)
+                total = total if choice is None else halve_back(total, choice)
+        return None if total is None else total[0] / ctx.encoder.std, None, None
 
 
 def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder:
@@ -53,7 +119,7 @@ def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder
         mean=torch.tensor(checkpoint.mean, device=device)[:, None, None],
         std=torch.tensor(checkpoint.std, device=device)[:, None, None],
         layers=tuple(
-            (name, kernel.to(device), flip(kernel).to(device), bias.to(device))
+            (name, Frozen(kernel.to(device), bias.to(device)))
             for name, (kernel, bias) in checkpoint.kernels.items()
         ),
     )
