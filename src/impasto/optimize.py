@@ -100,17 +100,21 @@ class LBFGS:
     numbers: int = 20 * 3 * 2**20  # remembered at most: beyond a megapixel the history is shorter
     armijo: float = 1e-4  # part of the promised descent that a step must keep
     trials: int = 12
+    longest: float = 0.1  # root mean square of a step: the first estimate of curvature may be wild
 
     def step(
         self, evaluate: Evaluate, image: Image, at: Evaluation, memory: tuple[Any, ...], rate: float
     ) -> tuple[Image, Evaluation | None, tuple[Any, ...]]:
         """One line search along the quasi-Newton direction."""
         losses, gradient = at
-        direction = self._direction(gradient, memory)
+        # Pixels that would leave [0, 1] at once take no part in what is promised.
+        free = ~(((image <= 0) & (gradient > 0)) | ((image >= 1) & (gradient < 0)))
+        slope = gradient * free
+        direction = self._direction(slope, memory) * free
         if not memory or (direction * gradient).sum() >= 0:
             memory = ()
-            direction = -gradient * (rate / gradient.abs().max().clamp_min(1e-30))
-        length = 1.0
+            direction = -slope * (rate / slope.abs().max().clamp_min(1e-30))
+        length = 1.0 / max(1.0, direction.square().mean().sqrt().item() / self.longest)
         for _ in range(self.trials):
             candidate = (image + length * direction).clamp(0, 1)
             promised = (gradient * (candidate - image)).sum().item()
