@@ -109,22 +109,19 @@ class LBFGS:
         losses, gradient = at
         # Pixels that would leave [0, 1] at once take no part in what is promised.
         free = ~(((image <= 0) & (gradient > 0)) | ((image >= 1) & (gradient < 0)))
-        slope = gradient * free
-        direction = self._direction(slope, memory) * free
-        if not memory or (direction * gradient).sum() >= 0:
+        direction = self._direction(gradient * free, memory).mul_(free)
+        if not memory or _dot(direction, gradient) >= 0:
             memory = ()
-            direction = -slope * (rate / slope.abs().max().clamp_min(1e-30))
+            direction = -gradient * free
+            direction *= rate / direction.abs().max().clamp_min(1e-30)
         length = 1.0 / max(1.0, direction.square().mean().sqrt().item() / self.longest)
         for _ in range(self.trials):
-            candidate = (image + length * direction).clamp(0, 1)
-            promised = (gradient * (candidate - image)).sum().item()
+            candidate = torch.add(image, direction, alpha=length).clamp_(0, 1)
+            promised = _dot(gradient, candidate - image)
             found = evaluate(candidate)
             if found[0].total <= losses.total + self.armijo * promised:
-                return (
-                    candidate,
-                    found,
-                    self._remember(memory, candidate - image, found[1] - gradient),
-                )
+                memory = self._remember(memory, candidate - image, found[1] - gradient)
+                return candidate, found, memory
             length /= 3
         return image, at, ()  # no descent along it: the next step begins anew
 
@@ -133,24 +130,27 @@ class LBFGS:
         return ()
 
     def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
-        if (moved * change).sum() <= 1e-10 * change.square().sum():
+        if _dot(moved, change) <= 1e-10 * _dot(change, change):
             return memory  # not convex along it
-        kept = max(2, min(self.history, self.numbers // moved.numel()))
+        kept = max(1, min(self.history, self.numbers // moved.numel()))
         return (*memory, (moved, change))[-kept:]
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
-        """Two-loop recursion (Nocedal 1980)."""
-        q, kept = gradient, []
+        """Two-loop recursion (Nocedal 1980); the gradient is used up."""
+        q, kept = gradient.neg_(), []
         for moved, change in reversed(memory):
-            share = (moved * q).sum() / (moved * change).sum()
-            q = q - share * change
-            kept.append(share)
+            kept.append(_dot(moved, q) / _dot(moved, change))
+            q.sub_(change, alpha=kept[-1])
         if memory:
             moved, change = memory[-1]
-            q = q * ((moved * change).sum() / change.square().sum())
+            q.mul_(_dot(moved, change) / _dot(change, change))
         for (moved, change), share in zip(memory, reversed(kept), strict=True):
-            q = q + (share - (change * q).sum() / (moved * change).sum()) * moved
-        return -q
+            q.add_(moved, alpha=share - _dot(change, q) / _dot(moved, change))
+        return q
+
+
+def _dot(a: Tensor, b: Tensor) -> float:
+    return (a * b).sum().item()
 
 
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "lbfgs": LBFGS()}

@@ -27,7 +27,7 @@ SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
 # benchmarks/memory.py prints), of what descent keeps and of a look at the style (estimates).
 BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.7e9, 300.0, 4800.0, 1200.0
 COARSE = 512  # the long side to begin near, where nothing else was said
-FINE_SHARE = 1 / 3  # of the steps are made at the final size; each coarser size gets the like
+IN_BLOCKS = 1.9  # what a step in blocks costs, in steps of the same picture as a whole
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
@@ -69,8 +69,18 @@ class Scene:
     @property
     def in_blocks(self) -> bool:
         """Whether the result is too large to be looked at as a whole."""
+        return self.side_at(self.size) is not None
+
+    def style_size_at(self, size: tuple[int, int]) -> tuple[int, int]:
+        """The size of the style beside a coarser content: shrunk as much."""
         height, width = self.style.shape[-2:]
-        return block_side(self.size, (height, width), self.memory) is not None
+        smallest = min(1.0, SMALLEST_SIDE / min(height, width))
+        factor = max(max(size) / max(self.size), smallest)
+        return max(1, round(height * factor)), max(1, round(width * factor))
+
+    def side_at(self, size: tuple[int, int]) -> int | None:
+        """The side of the blocks in which to look at a size; None where it fits as a whole."""
+        return block_side(size, self.style_size_at(size), self.memory)
 
     def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
         """A coarse result at a finer size, with the detail of the start that it cannot hold."""
@@ -83,12 +93,9 @@ class Scene:
 
     def objective_at(self, size: tuple[int, int]) -> objective.Objective | blocks.BlockObjective:
         """The objective at a coarser size, the style shrunk as much as the content."""
-        height, width = self.style.shape[-2:]
-        smallest = min(1.0, SMALLEST_SIDE / min(height, width))
-        factor = max(max(size) / max(self.size), smallest)
-        coarse = (max(1, round(height * factor)), max(1, round(width * factor)))
+        coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
-        side = block_side(size, coarse, self.memory)
+        side = self.side_at(size)
         build = objective.build if side is None else partial(blocks.build, side=side)
         return build(
             self.recipe,
@@ -192,11 +199,18 @@ def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
         if min(half) < SMALLEST_COARSE_SIDE:
             break
         sizes.append(half)
-    coarser = len(sizes) - 1
-    fine = min(max(1, round(steps * FINE_SHARE)), steps - coarser) if coarser else steps
-    left = steps - fine
-    counts = [fine, *(left * (k + 1) // coarser - left * k // coarser for k in range(coarser))]
-    return [Stage(a, b) for a, b in zip(reversed(sizes), reversed(counts), strict=True)]
+    counts, left = [], steps
+    for number in range(len(sizes)):  # each size gets half the steps of the coarser one before it
+        rest = len(sizes) - number - 1
+        counts.append(min(max(1, round(left / (2 - 0.5**rest))), left - rest))
+        left -= counts[-1]
+    return [Stage(size, count) for size, count in zip(reversed(sizes), counts, strict=True)]
+
+
+def forecast(scene: Scene, clock: Callable[[], float] = time.monotonic) -> float:
+    """The seconds that the plan of a scene will take, judged by a step at its coarsest size."""
+    stages = plan(scene.size, scene.recipe.steps, scene.recipe.scales)
+    return _pace(scene, stages[0].size, clock) * _work(scene, stages)
 
 
 def recolor(
@@ -218,20 +232,34 @@ def _within(
 ) -> list[Stage]:
     """The longest plan that ends before the deadline, judged by one step at the coarsest size."""
     recipe = scene.recipe
-    evaluate, start = scene.objective_at(stages[0].size), resize(scene.start, stages[0].size)
-    evaluate(start)  # the first one also warms up
-    before = clock()
-    evaluate(start)
-    per_pixel = (clock() - before) / (stages[0].size[0] * stages[0].size[1])
+    pace = _pace(scene, stages[0].size, clock)
     left = deadline - clock()
     for steps in range(recipe.steps, len(stages) - 1, -1):
         shorter = plan(scene.size, steps, recipe.scales)
-        # A build costs about a step: content and style are encoded once per size.
-        work = sum((stage.steps + 1) * stage.size[0] * stage.size[1] for stage in shorter)
-        if work * per_pixel <= left:
+        if _work(scene, shorter) * pace <= left:
             return shorter
     # Not even a step at the final size: the deadline ends it before, and the coarse is enlarged.
     return stages
+
+
+def _pace(scene: Scene, size: tuple[int, int], clock: Callable[[], float]) -> float:
+    """The seconds that a step takes per pixel."""
+    evaluate, start = scene.objective_at(size), resize(scene.start, size)
+    evaluate(start)  # the first one also warms up
+    before = clock()
+    evaluate(start)
+    return (clock() - before) / math.prod(size) / (IN_BLOCKS if scene.side_at(size) else 1)
+
+
+def _work(scene: Scene, stages: list[Stage]) -> float:
+    """What a plan costs, in pixels that are looked at as a whole.
+
+    A build costs about a step: content and style are encoded once per size.
+    """
+    return sum(
+        (stage.steps + 1) * math.prod(stage.size) * (IN_BLOCKS if scene.side_at(stage.size) else 1)
+        for stage in stages
+    )
 
 
 def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from impasto.optimize import State
     from impasto.types import Losses, Step
 
+LARGE = 2_000_000  # pixels: from here on it is said before how long it will take
 BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
 
 
@@ -91,6 +92,8 @@ def _steps(
     from impasto import api
 
     known = len(history) - 1 if state is not None else -1
+    if state is None and not quiet and not job.recipe.budget:
+        _announce(job)
     progress, step, after = Progress(quiet), None, state
     keeper = Keeper(job, checkpoint, history)
     before = signal.signal(signal.SIGTERM, _as_interrupt)
@@ -135,6 +138,19 @@ class Keeper:
             print(f"impasto: no checkpoint: {error}", file=sys.stderr)
         ended = time.monotonic()
         self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
+
+
+def _announce(job: Job) -> None:
+    """Say how long a large picture will take, before it is begun."""
+    from impasto.scene import forecast
+
+    height, width = job.scene.size
+    if height * width < LARGE:
+        return
+    text = f"{width}×{height} pixels, about {clock(forecast(job.scene))}"
+    if job.scene.in_blocks:
+        text += f", in blocks within {job.scene.memory / 1e9:.1f} GB"
+    print(f"{text}; a --budget or fewer --steps shorten it", file=sys.stderr)
 
 
 def _share(job: Job, step: Step) -> float:

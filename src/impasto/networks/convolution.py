@@ -22,6 +22,7 @@ from impasto.networks import tiles
 
 SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
 SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 12 * 12, 256  # all measured: benchmarks/layers.py
+LARGEST_BAND, TILE = 256 * 256, 6  # positions that NNPACK gets at a time; rows of its tiles
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
 Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -83,8 +84,23 @@ def winograd() -> Convolution | None:
             return None
         native = torch._nnpack_spatial_convolution
 
-        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        def whole(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
             return native(x.contiguous(), weight, bias, [1, 1], [1, 1])
+
+        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            if x.shape[2] * x.shape[3] <= LARGEST_BAND:
+                return whole(x, weight, bias)
+            # Its workspace is twice the size of what goes in and out: a band at a time.
+            height = max(TILE, LARGEST_BAND // x.shape[3] // TILE * TILE)
+            out = x.new_empty((1, weight.shape[0], *x.shape[2:]))
+            for top in range(0, x.shape[2], height):
+                above = min(top, 1)
+                band = x[:, :, top - above : top + height + 1]
+                bottom = min(top + height, x.shape[2])
+                out[:, :, top:bottom] = whole(band, weight, bias)[
+                    :, :, above : above + bottom - top
+                ]
+            return out
 
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(1, 8, 24, 19, generator=generator)

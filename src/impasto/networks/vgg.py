@@ -36,7 +36,7 @@ class Encoder:
         names = tuple(sorted(set(taps)))
         if torch.is_grad_enabled() and image.requires_grad and names:
             return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
-        return _encode(self, image, names)[0]
+        return _encode(self, image, names)
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,11 @@ class _Passage:
 
 
 def _encode(
-    encoder: Encoder, image: Image, taps: Iterable[str]
-) -> tuple[dict[str, Features], list[_Passage]]:
-    """The taps, and the passages between the convolutions up to the deepest."""
+    encoder: Encoder, image: Image, taps: Iterable[str], passages: list[_Passage] | None = None
+) -> dict[str, Features]:
+    """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
     wanted = set(taps)
     found: dict[str, Features] = {}
-    passages: list[_Passage] = []
     last = max((list(CHANNELS).index(convolution(tap)) for tap in wanted), default=-1)
     x = ((image - encoder.mean) / encoder.std)[None]
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
@@ -64,13 +63,15 @@ def _encode(
             # In place where nobody else looks at the raw convolution, whose sign is as good.
             sign = x
             x = F.relu(x) if x is found.get(encoder.layers[number - 1][0]) else F.relu_(x)
-            passages.append(_Passage(sign, choice))
+            if passages is not None:
+                passages.append(_Passage(sign, choice))
+            del sign, choice
         x = layer(x)
         if name in wanted:
             found[name] = x
         if (rectified := name.replace("conv", "relu")) in wanted:
             found[rectified] = x = F.relu(x) if name in wanted else F.relu_(x)
-    return found, passages
+    return found
 
 
 class _Encoding(torch.autograd.Function):
@@ -78,7 +79,8 @@ class _Encoding(torch.autograd.Function):
     def forward(
         ctx: Any, image: Tensor, encoder: Encoder, taps: tuple[str, ...]
     ) -> tuple[Tensor, ...]:
-        found, passages = _encode(encoder, image, taps)
+        passages: list[_Passage] = []
+        found = _encode(encoder, image, taps, passages)
         outputs = tuple(found[tap] for tap in taps)
         ctx.save_for_backward(*outputs, *(each.sign for each in passages))
         ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in passages]
