@@ -12,7 +12,6 @@ file are left alone, so that the script can be stopped and started again. Hours 
 from __future__ import annotations
 
 import json
-import platform
 import sys
 import time
 from dataclasses import replace
@@ -22,7 +21,7 @@ from impasto import process
 
 process.tune()
 
-import torch
+from plain import DATA, machine
 
 from impasto import api, files
 from impasto.optimize import is_settled
@@ -41,7 +40,6 @@ PAIRS = (
     ("kodim22.jpg", "van-gogh-olive-trees.jpg"),
     ("kodim23.jpg", "van-gogh-starry-night.jpg"),
 )
-DATA = Path(__file__).parent / "data"
 PICTURES = DATA / "pictures"
 
 
@@ -73,9 +71,7 @@ def main(images: Path, size: int) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     path = DATA / f"paper_trajectories_{size}.json"
     data = json.loads(path.read_text()) if path.exists() else {"size": size, "pairs": {}}
-    data["machine"] = (
-        f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
-    )
+    data["machine"] = machine()
     for photo, painting in PAIRS:
         name = f"{photo} × {painting}"
         if name not in data["pairs"]:

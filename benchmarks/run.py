@@ -8,22 +8,20 @@ Writes `benchmarks/data/bench.json` and prints a table.
 from __future__ import annotations
 
 import json
-import platform
-import statistics
 import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 
 from impasto import process
 
 process.tune()
 
 import torch
-import torch.nn.functional as F
+from plain import DATA, LAYERS, alternately, machine, plain_features, plain_moments, plain_step
 from torch import Tensor
 
-from impasto import files, imagefile, objective
+from impasto import blockwise, files, imagefile, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
@@ -31,116 +29,121 @@ from impasto.optimize import Adam
 from impasto.recipe import Recipe
 from impasto.samples import locate
 
-LAYERS = ("conv1_1", "conv2_1", "conv3_1", "conv4_1", "conv5_1")
-DATA = Path(__file__).parent / "data"
+GROWTH = (1, 2, 4)  # sides of the pictures whose seconds per pixel are compared, in sizes
+BLOCK = 512
 
 
-def plain_features(checkpoint: checkpoints.Checkpoint, image: Tensor) -> dict[str, Tensor]:
-    """VGG-19 by ordinary convolutions under autograd."""
-    x, found = (image - torch.tensor(checkpoint.mean)[:, None, None])[None], {}
-    for name, (kernel, bias) in checkpoint.kernels.items():
-        if name.endswith("_1") and name != "conv1_1":
-            x = F.max_pool2d(x, 2)
-        x = F.conv2d(x, kernel, bias, padding=1)
-        if name in LAYERS:
-            found[name] = x
-        if name == "conv5_1":
-            break
-        x = F.relu(x)
-    return found
+def picture(name: str, size: int) -> Tensor:
+    return resize(torch.from_numpy(imagefile.read(locate(name)).rgb).permute(2, 0, 1), (size, size))
 
 
-def plain_moments(features: Tensor) -> list[Tensor]:
-    """Five moments, a power at a time, under autograd: as the public code has it."""
-    x = torch.sigmoid(features[0].flatten(1))
-    mean = x.mean(1, keepdim=True)
-    return [mean[:, 0], *((x - mean).pow(k).mean(1) for k in range(2, 6))]
-
-
-def plain_step(
-    checkpoint: checkpoints.Checkpoint, image: Tensor, optimizer: torch.optim.Adam, style: dict
-) -> None:
-    optimizer.zero_grad()
-    loss = torch.zeros(())
-    for name, x in plain_features(checkpoint, image).items():
-        weight = 1000 / x.shape[1] ** 2
-        for ours, theirs in zip(plain_moments(x), style[name], strict=True):
-            loss = loss + weight * ((ours - theirs).square().sum() + 1e-30).sqrt()
-    loss.backward()
-    optimizer.step()
-
-
-def alternately(rounds: int, *things: Callable[[], object]) -> list[float]:
-    """The median seconds of each, one after the other in every round, after one to warm up."""
-    times: list[list[float]] = [[] for _ in things]
-    for number in range(rounds + 1):
-        for thing, taken in zip(things, times, strict=True):
-            began = time.perf_counter()
-            thing()
-            if number:
-                taken.append(time.perf_counter() - began)
-    return [statistics.median(taken) for taken in times]
-
-
-def main(size: int, rounds: int) -> None:
-    checkpoint = checkpoints.load()
-    encoder = vgg.build(checkpoint)
-    picture, painting = (
-        resize(torch.from_numpy(imagefile.read(locate(name)).rgb).permute(2, 0, 1), (size, size))
-        for name in ("astronaut", "cypresses")
-    )
-    recipe = Recipe(alpha=0.0)
-    ours = objective.build(recipe, encoder, picture, painting)
+def steps(checkpoint: checkpoints.Checkpoint, encoder: vgg.Encoder, size: int, rounds: int) -> dict:
+    """A step of the plain loop and of ours: forward, loss, gradient, update."""
+    image, painting = picture("astronaut", size), picture("cypresses", size)
+    ours = objective.build(Recipe(alpha=0.0, margin=0), encoder, image, painting)
     with torch.no_grad():
         style = {k: plain_moments(x) for k, x in plain_features(checkpoint, painting).items()}
-    variable = picture.clone().requires_grad_()
+    variable = image.clone().requires_grad_()
     adam = torch.optim.Adam([variable], lr=0.0225)
-
-    def our_step() -> None:
-        Adam().step(ours, picture, ours(picture), (), 0.0225)
-
     plain, fast = alternately(
-        rounds, lambda: plain_step(checkpoint, variable, adam, style), our_step
+        rounds,
+        lambda: plain_step(checkpoint, variable, adam, style),
+        lambda: Adam().step(ours, image, ours(image), (), 0.0225),
     )
-    figures = {"step: plain loop ÷ ours": plain / fast}
+    return {"plain step, seconds": plain, "our step, seconds": fast, "plain ÷ ours": plain / fast}
 
-    maps = {name: x.detach() for name, x in encoder(picture, LAYERS).items()}
+
+def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
+    """The loss and its gradient on the five maps, against the network forward and backward."""
+    image = picture("astronaut", size)
+    maps = {name: x.detach() for name, x in encoder(image, LAYERS).items()}
 
     def network() -> None:
-        image = picture.clone().requires_grad_()
-        taps = encoder(image, LAYERS)
-        torch.autograd.grad([taps[name].sum() for name in LAYERS], image)
+        variable = image.clone().requires_grad_()
+        taps = encoder(variable, LAYERS)
+        torch.autograd.grad([taps[name].sum() for name in LAYERS], variable)
 
-    def loss(order: int) -> Callable[[], None]:
-        chosen = recipe.but(order=order)
-        measure = style_of(chosen).build(chosen)
-        target = {name: measure.summarize(x[0].flatten(1).T) for name, x in maps.items()}
+    def loss(method: str, order: int) -> Callable[[], None]:
+        recipe = Recipe(method=method, order=order)
+        measure = style_of(recipe).build(recipe)
+        target = {name: measure.summarize(x[0].permute(1, 2, 0)) for name, x in maps.items()}
+        leaves = {name: x.clone().requires_grad_() for name, x in maps.items()}
 
         def run() -> None:
-            leaves = {name: x.clone().requires_grad_() for name, x in maps.items()}
             terms = [
-                measure.compare(measure.summarize(objective.points_of(x, None, 2)), target[name])
+                measure.compare(
+                    measure.summarize(objective.points_of(x, None, recipe.margin)), target[name]
+                )
                 for name, x in leaves.items()
             ]
             torch.autograd.grad(torch.stack(terms).sum(), list(leaves.values()))
 
         return run
 
-    for order in (5, 50):
-        whole, part = alternately(rounds, network, loss(order))
-        figures[f"CMD of order {order} ÷ encoder, forward and backward"] = part / whole
+    found = {}
+    for name, method, order in (
+        ("cmd, K = 5", "cmd", 5),
+        ("cmd, K = 50", "cmd", 50),
+        ("mm", "mm", 5),
+        ("gram", "gram", 5),
+    ):
+        whole, part = alternately(rounds, network, loss(method, order))
+        found[f"{name} ÷ encoder"] = part / whole
+    return found
+
+
+def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
+    """The gradient by blocks against that of the whole image, relative, in both arithmetics."""
+    image, painting = picture("astronaut", size), picture("cypresses", size)
+    found = {}
+    for name, kind, network in (
+        ("", torch.float32, encoder),
+        (" in double precision", torch.float64, in_double()),
+    ):
+        pictures = [x.to(kind) for x in (image, painting)]
+        start = pictures[0].flip(2) * 0.9
+        whole = objective.build(Recipe(), network, *pictures)(start)[1]
+        part = blockwise.build(Recipe(), network, *pictures, side=size // 3)(start)[1]
+        found[f"gradient by blocks{name}, relative error"] = (
+            (part - whole).norm() / whole.norm()
+        ).item()
+    return found
+
+
+def in_double() -> vgg.Encoder:
+    checkpoint = checkpoints.load()
+    kernels = {name: (a.double(), b.double()) for name, (a, b) in checkpoint.kernels.items()}
+    return vgg.build(replace(checkpoint, kernels=kernels))
+
+
+def growth(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
+    """Seconds per megapixel of a step at growing sizes, as a whole and in blocks."""
+    wholes, parts, sides = [], [], [size * factor for factor in GROWTH]
+    for side in sides:
+        pair = picture("astronaut", side), picture("cypresses", size)
+        whole = objective.build(Recipe(), encoder, *pair)
+        block = blockwise.build(Recipe(), encoder, *pair, side=BLOCK)
+        taken = alternately(rounds, partial(whole, pair[0]), partial(block, pair[0]))
+        for seconds, series in zip(taken, (wholes, parts), strict=True):
+            series.append(seconds / (side * side / 1e6))
+    return {"sides": sides, "as a whole": wholes, f"in blocks of {BLOCK}": parts}
+
+
+def main(size: int, rounds: int) -> None:
+    checkpoint = checkpoints.load()
+    encoder = vgg.build(checkpoint)
     result = {
         "size": size,
         "rounds": rounds,
-        "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
-        "torch": torch.__version__,
-        "seconds": {"plain step": plain, "our step": fast},
-        "figures": figures,
+        "machine": machine(),
+        "step": steps(checkpoint, encoder, size, rounds),
+        "loss": losses(encoder, size, rounds),
+        "blocks": in_blocks(encoder, min(size, 384)),
+        "seconds per megapixel and step": growth(encoder, size, max(1, rounds // 3)),
     }
     DATA.mkdir(exist_ok=True)
     files.write_atomically(DATA / "bench.json", (json.dumps(result, indent=1) + "\n").encode())
-    for name, value in figures.items():
-        print(f"{name:55} {value:.3f}")
+    print(json.dumps(result, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from impasto import blocks, objective
+from impasto import blocks, blockwise, objective
 from impasto.discrepancies.styles import STYLES, recipes
 from impasto.networks import convolution
 from impasto.recipe import Recipe
@@ -49,7 +49,7 @@ def test_value_and_gradient_are_those_of_the_whole_image(encoder, large, style, 
     recipe = recipes()[name].but(alpha=0.02)
     image = large.flip(2) * 0.9
     whole = objective.build(recipe, encoder, large, style)
-    agree(whole, blocks.build(recipe, encoder, large, style, side=128), image)
+    agree(whole, blockwise.build(recipe, encoder, large, style, side=128), image)
 
 
 def test_with_transparency_and_smoothing(encoder, large, style):
@@ -60,7 +60,7 @@ def test_with_transparency_and_smoothing(encoder, large, style):
     recipe = Recipe(alpha=0.1, tv=0.1, laplacian=0.3)
     masks = {"visible": visible, "visible_style": shown}
     whole = objective.build(recipe, encoder, large, style, **masks)
-    agree(whole, blocks.build(recipe, encoder, large, style, side=144, **masks), large.flip(2))
+    agree(whole, blockwise.build(recipe, encoder, large, style, side=144, **masks), large.flip(2))
 
 
 @pytest.mark.parametrize("size", [(128, 128), (129, 257), (400, 31), (131, 300)])
@@ -92,4 +92,4 @@ def test_the_halo_is_as_wide_as_the_layer_sees(encoder, large, layer):
 
 def test_a_method_without_sums_says_so(encoder, large, style):
     with pytest.raises(ImpastoError, match="whole image"):
-        blocks.build(Recipe(method="swd"), encoder, large, style, side=128)
+        blockwise.build(Recipe(method="swd"), encoder, large, style, side=128)

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impasto.blocks import SMALLEST_BLOCK, BlockObjective
+from impasto.blocks import SMALLEST_BLOCK
+from impasto.blockwise import BlockObjective
 from impasto.maths.linalg import flat
 from impasto.objective import points_of
 from impasto.recipe import Recipe

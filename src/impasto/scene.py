@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from impasto import blocks, objective
+from impasto import blocks, blockwise, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
@@ -91,12 +91,12 @@ class Scene:
         detail = fine - resize(resize(fine, coarse), size)
         return (resize(image, size) + detail).clamp(0, 1)
 
-    def objective_at(self, size: tuple[int, int]) -> objective.Objective | blocks.BlockObjective:
+    def objective_at(self, size: tuple[int, int]) -> objective.Objective | blockwise.BlockObjective:
         """The objective at a coarser size, the style shrunk as much as the content."""
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
-        build = objective.build if side is None else partial(blocks.build, side=side)
+        build = objective.build if side is None else partial(blockwise.build, side=side)
         return build(
             self.recipe,
             self.encoder,
