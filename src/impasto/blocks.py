@@ -17,7 +17,7 @@ from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image, Points
 
 STRIDE = 16  # of the deepest layers: blocks begin at multiples of it
-SMALLEST_BLOCK = 128
+SMALLEST_BLOCK = 128  # smaller ones would be all halo
 
 
 @dataclass(frozen=True)

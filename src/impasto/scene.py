@@ -25,9 +25,10 @@ SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
 # Bytes: of the program with its network and, per pixel, of a whole look (from the peaks that
 # benchmarks/memory.py prints), of what descent keeps and of a look at the style (estimates).
-BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.7e9, 300.0, 4800.0, 1200.0
+BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.5e9, 190.0, 4000.0, 2000.0
 COARSE = 512  # the long side to begin near, where nothing else was said
-IN_BLOCKS = 1.9  # what a step in blocks costs, in steps of the same picture as a whole
+LARGEST_BLOCK = 1024  # beyond, halos cost little and memory much
+IN_BLOCKS = 2.0  # what a step in blocks costs, in steps of the same picture as a whole
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
@@ -112,10 +113,8 @@ def block_side(size: tuple[int, int], style_size: tuple[int, int], memory: float
     left = memory - BASE_BYTES - pixels * STATE_BYTES
     if max(pixels * WHOLE_BYTES, math.prod(style_size) * STYLE_BYTES) <= left:
         return None
-    return max(
-        blocks.SMALLEST_BLOCK,
-        int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.halo_of(["conv5_1"]),
-    )
+    side = int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.halo_of(["conv5_1"])
+    return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 
 def arrange(

