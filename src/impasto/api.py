@@ -33,9 +33,9 @@ STARTS = ("content", "color", "noise")  # of the recipe; any other start is a pi
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A picture and where it came from."""
+    """Where a picture came from; its pixels are in the scene."""
 
-    picture: Picture
+    size: tuple[int, int]
     path: str  # as it was given; empty for what was no file
     sha256: str  # of the file, or of the pixels
 
@@ -100,15 +100,15 @@ def score(image: Any, content: Any, style: Any, **settings: Any) -> Score:
     """
     recipe = Recipe.from_dict({"size": "original", **settings})
     encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
-    target = _source(image, "scored").picture
-    scene = arrange(recipe, encoder, target, _source(style, "style").picture, called="scored")
+    target = _read(image, "scored")[0]
+    scene = arrange(recipe, encoder, target, _read(style, "style")[0], called="scored")
     needed = SCORE_BYTES * max(math.prod(scene.size), math.prod(scene.style.shape[1:]))
     if needed > process.free_memory():
         raise ImpastoError(
             f"to score {scene.size[1]}×{scene.size[0]} pixels takes {needed / 1e9:.0f} GB, more "
             f"than is free; choose a smaller --size"
         )
-    wanted = to_image(_source(content, "content").picture, scene.size, scene.content.device)
+    wanted = to_image(_read(content, "content")[0], scene.size, scene.content.device)
     return evaluate(
         scene.content,
         wanted,
@@ -130,20 +130,20 @@ def open_job(
 ) -> Job:
     """Read the pictures, load the network: all that can fail fails here."""
     began = time.monotonic() if began is None else began
-    sources = {"content": _source(content, "content"), "style": _source(style, "style")}
+    given = {"content": content, "style": style}
     if start is None and recipe.start not in STARTS:
         start = recipe.start
     if start is not None:
-        sources["start"] = _source(start, "start")
+        given["start"] = start
+    read = {name: _read(one, name) for name, one in given.items()}
     encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
     scene = arrange(
         recipe,
         encoder,
-        sources["content"].picture,
-        sources["style"].picture,
-        sources["start"].picture if "start" in sources else None,
+        *(picture for picture, _ in read.values()),
         memory=recipe.memory or FREE_SHARE * process.free_memory(),
     )
+    sources = {name: source for name, (_, source) in read.items()}
     return Job(recipe=recipe, sources=sources, scene=scene, began=began)
 
 
@@ -210,7 +210,7 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
         "impasto": impasto.__version__,
         "recipe": job.recipe.to_dict(),
         "inputs": {
-            name: {"path": source.path, "sha256": source.sha256, "size": source.picture.size}
+            name: {"path": source.path, "sha256": source.sha256, "size": source.size}
             for name, source in job.sources.items()
         },
         "network": {"name": job.scene.encoder.name, "sha256": job.scene.encoder.sha256},
@@ -230,12 +230,12 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
     }
 
 
-def _source(given: Any, name: str) -> Source:
-    """A picture with its origin; the hash of a file is that of its bytes."""
+def _read(given: Any, name: str) -> tuple[Picture, Source]:
+    """A picture and its origin; the hash of a file is that of its bytes."""
     if isinstance(given, str | os.PathLike):
         picture = imagefile.read(given)
         digest = hashlib.sha256(Path(given).read_bytes()).hexdigest()
-        return Source(picture=picture, path=os.fspath(given), sha256=digest)
+        return picture, Source(size=picture.size, path=os.fspath(given), sha256=digest)
     picture = imagefile.read(given, name=f"the {name} image")
     digest = imagefile.pixels_sha256(picture.rgb, picture.alpha)
-    return Source(picture=picture, path="", sha256=digest)
+    return picture, Source(size=picture.size, path="", sha256=digest)

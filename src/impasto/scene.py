@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -46,9 +46,9 @@ class Scene:
     given: Image | None = None  # the start, where it is a picture
     memory: float = math.inf  # bytes to work in
 
-    @cached_property
+    @property
     def start(self) -> Image:
-        """The image that the first step looks at."""
+        """The image that the first step looks at; made when asked for, large ones are not kept."""
         if self.recipe.alpha == 1:
             return self.content  # it is the answer
         if self.given is not None:

@@ -55,6 +55,5 @@ def gaussian_map(x: Points, y: Points, *, ridge: float = 0.0) -> tuple[Tensor, T
 
 def transport_gaussian(points: Points, x: Points, y: Points, *, ridge: float = 0.0) -> Points:
     """The points moved by the optimal map from the Gaussian of x to that of y."""
-    mean_x, matrix, mean_y = gaussian_map(x, y, ridge=ridge)
-    moved = (double(points) - mean_x) @ matrix + mean_y
-    return moved.to(points.device, points.dtype)
+    mean_x, matrix, mean_y = (each.to(points) for each in gaussian_map(x, y, ridge=ridge))
+    return (points - mean_x) @ matrix + mean_y
