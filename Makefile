@@ -41,8 +41,13 @@ format: setup  ## put the code in order
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## measure, in ratios
+bench: setup  ## measure, in ratios: docs/performance.md; with IMAGES=folder also time to quality
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/memory.py 512 1024 2048:3GB
+	$(if $(IMAGES),$(BIN)/python benchmarks/quality.py $(IMAGES) 256 --preset fast)
+	$(if $(IMAGES),$(BIN)/python benchmarks/quality.py $(IMAGES) 512 --preset fast)
+	$(if $(IMAGES),$(BIN)/python benchmarks/peer.py $(IMAGES) 512 100 --preset fast)
+	$(BIN)/python benchmarks/report.py
 
 docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, 
     """Style and content losses at steps 0 … 500, and the step at which the rule would stop."""
     recipe = Recipe.of("paper", size=size, steps=STEPS, stop="never")
     job = api.open_job(images / "photos" / photo, images / "paintings" / painting, recipe)
-    style, content, began = [], [], time.monotonic()
+    style, content = [], []
     for step, _ in api.steps_of(job):
         style.append(round(step.losses.style, 6))
         content.append(round(step.losses.content, 5))
@@ -56,13 +55,11 @@ def trajectory(images: Path, photo: str, painting: str, size: int) -> dict[str, 
     end = api.finish(job, replace(step, best=step.image, best_losses=step.losses), [step.losses])
     end.save(PICTURES / f"paper_{size}_{Path(photo).stem}_{Path(painting).stem}.png")
     settled = next((k for k in range(2, STEPS) if is_settled(style[: k + 1])), None)
-    seconds = (time.monotonic() - began) / STEPS
     score = api.score(end.array, *(source.path for source in job.sources.values()))
     return {
         "style": style,
         "content": content,
         "settled": settled,
-        "step_seconds": round(seconds, 3),
         "end": {"style": score.style["cmd"], "content": score.content},
     }
 

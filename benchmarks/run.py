@@ -1,8 +1,9 @@
 """The figures of speed, each a ratio of two things run alternately in this process.
 
-    python benchmarks/run.py [SIZE] [ROUNDS]
+    python benchmarks/run.py [SIZE [ROUNDS [PART …]]]
 
-Writes `benchmarks/data/bench.json` and prints a table.
+Writes `benchmarks/data/bench.json`; parts (step, loss, blocks, growth) that are not named stay as
+they were.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch import Tensor
 from impasto import blockwise, files, imagefile, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import resize
-from impasto.networks import checkpoints, vgg
+from impasto.networks import checkpoints, convolution, vgg
 from impasto.optimize import Adam
 from impasto.recipe import Recipe
 from impasto.samples import locate
@@ -93,20 +94,28 @@ def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
 
 
 def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
-    """The gradient by blocks against that of the whole image, relative, in both arithmetics."""
+    """The gradient by blocks against that of the whole image, relative.
+
+    Beside it the error of single precision itself: of the whole image against double precision.
+    """
     image, painting = picture("astronaut", size), picture("cypresses", size)
-    found = {}
-    for name, kind, network in (
-        ("", torch.float32, encoder),
-        (" in double precision", torch.float64, in_double()),
+    found, native, wholes = {}, convolution.winograd, {}
+    for name, kind, network, route in (
+        ("double", torch.float64, in_double(), native),
+        ("single, ordinary convolutions", torch.float32, encoder, lambda: None),
+        ("single, Winograd", torch.float32, encoder, native),
     ):
+        convolution.winograd = route
         pictures = [x.to(kind) for x in (image, painting)]
         start = pictures[0].flip(2) * 0.9
-        whole = objective.build(Recipe(), network, *pictures)(start)[1]
+        whole = wholes[name] = objective.build(Recipe(), network, *pictures)(start)[1]
         part = blockwise.build(Recipe(), network, *pictures, side=size // 3)(start)[1]
-        found[f"gradient by blocks{name}, relative error"] = (
-            (part - whole).norm() / whole.norm()
-        ).item()
+        found[name] = {
+            "blocks against whole": ((part - whole).norm() / whole.norm()).item(),
+            "whole against double": (
+                (whole - wholes["double"]).norm() / wholes["double"].norm()
+            ).item(),
+        }
     return found
 
 
@@ -129,23 +138,24 @@ def growth(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
     return {"sides": sides, "as a whole": wholes, f"in blocks of {BLOCK}": parts}
 
 
-def main(size: int, rounds: int) -> None:
+def main(size: int, rounds: int, parts: list[str]) -> None:
     checkpoint = checkpoints.load()
     encoder = vgg.build(checkpoint)
-    result = {
-        "size": size,
-        "rounds": rounds,
-        "machine": machine(),
-        "step": steps(checkpoint, encoder, size, rounds),
-        "loss": losses(encoder, size, rounds),
-        "blocks": in_blocks(encoder, min(size, 384)),
-        "seconds per megapixel and step": growth(encoder, size, max(1, rounds // 3)),
+    path = DATA / "bench.json"
+    result = json.loads(path.read_text()) if path.exists() and parts else {}
+    result |= {"size": size, "rounds": rounds, "machine": machine()}
+    measures = {
+        "step": lambda: steps(checkpoint, encoder, size, rounds),
+        "loss": lambda: losses(encoder, size, rounds),
+        "blocks": lambda: in_blocks(encoder, min(size, 384)),
+        "growth": lambda: growth(encoder, size, max(1, rounds // 3)),
     }
-    DATA.mkdir(exist_ok=True)
-    files.write_atomically(DATA / "bench.json", (json.dumps(result, indent=1) + "\n").encode())
-    print(json.dumps(result, indent=1, ensure_ascii=False))
+    for name in parts or measures:
+        result[name] = measures[name]()
+        print(name, json.dumps(result[name], indent=1, ensure_ascii=False), flush=True)
+        files.write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":
-    words = [int(word) for word in sys.argv[1:]]
-    main(*(words + [512, 7][len(words) :]))
+    numbers = [int(word) for word in sys.argv[1:3]]
+    main(*(numbers + [512, 7][len(numbers) :]), sys.argv[3:])

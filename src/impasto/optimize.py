@@ -137,20 +137,20 @@ class LBFGS:
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
         """Two-loop recursion (Nocedal 1980); the gradient is used up."""
-        q, kept = gradient.neg_(), []
+        q, products, shares = gradient.neg_(), [], []
         for moved, change in reversed(memory):
-            kept.append(_dot(moved, q) / _dot(moved, change))
-            q.sub_(change, alpha=kept[-1])
+            products.append(_dot(moved, change))
+            shares.append(_dot(moved, q) / products[-1])
+            q.sub_(change, alpha=shares[-1])
         if memory:
-            moved, change = memory[-1]
-            q.mul_(_dot(moved, change) / _dot(change, change))
-        for (moved, change), share in zip(memory, reversed(kept), strict=True):
-            q.add_(moved, alpha=share - _dot(change, q) / _dot(moved, change))
+            q.mul_(products[0] / _dot(memory[-1][1], memory[-1][1]))
+        for moved, change in memory:
+            q.add_(moved, alpha=shares.pop() - _dot(change, q) / products.pop())
         return q
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
-    return (a * b).sum().item()
+    return torch.dot(a.flatten(), b.flatten()).item()
 
 
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "lbfgs": LBFGS()}
