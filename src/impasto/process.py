@@ -9,7 +9,7 @@ from pathlib import Path
 
 UNKNOWN = 8e9  # bytes to assume free where the system does not tell
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
-KEPT = 2**31 - 1  # bytes that the heap keeps: mallopt takes no more
+NEVER = -1  # the threshold at which nothing is given back
 MADV_HUGEPAGE, HUGE_PAGE = 14, 2**21
 
 
@@ -26,7 +26,7 @@ def tune() -> None:
         try:
             libc = ctypes.CDLL("libc.so.6")
             libc.mallopt(M_MMAP_MAX, 0)
-            libc.mallopt(M_TRIM_THRESHOLD, KEPT)
+            libc.mallopt(M_TRIM_THRESHOLD, NEVER)
             _prefer_huge_pages(libc)
         except (OSError, AttributeError):
             pass  # another C library: it has its own ways
@@ -38,7 +38,7 @@ def _prefer_huge_pages(libc: ctypes.CDLL) -> None:
     libc.malloc.argtypes = [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    size = KEPT - 8 * HUGE_PAGE  # more would be given back at once
+    size = int(free_memory() / 2)
     if address := libc.malloc(size):
         first = -(-address // HUGE_PAGE) * HUGE_PAGE
         libc.madvise(first, address + size - first, MADV_HUGEPAGE)

@@ -21,7 +21,7 @@ from torch import Tensor
 from impasto.networks import tiles
 
 SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
-SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 12 * 12, 256  # all measured: benchmarks/layers.py
+SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
 LARGEST_BAND, TILE = 256 * 256, 6  # positions that NNPACK gets at a time; rows of its tiles
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 

@@ -1,0 +1,46 @@
+"""Milliseconds of the three routes of a convolution for the shapes of VGG-19.
+
+python benchmarks/layers.py [ROUNDS]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from impasto import process
+
+process.tune()
+
+import torch
+import torch.nn.functional as F
+from plain import alternately
+
+from impasto.networks import tiles
+from impasto.networks.convolution import winograd
+
+SHAPES = [  # channels in, channels out, side of the map
+    *((64, 64, side) for side in (256, 512)),
+    *((256, 256, side) for side in (24, 32, 40, 64, 128)),
+    *((512, 512, side) for side in (8, 12, 16, 24, 32, 40, 48, 64)),
+]
+
+
+def main(rounds: int) -> None:
+    print("in   out  side   torch   NNPACK  tiles")
+    native = winograd()
+    for incoming, outgoing, side in SHAPES:
+        x = torch.randn(1, incoming, side, side)
+        weight = torch.randn(outgoing, incoming, 3, 3) / math.sqrt(9 * incoming)
+        matrices = tiles.transform(weight)
+        routes = [
+            lambda x=x, w=weight: F.conv2d(x, w, padding=1),
+            *([lambda x=x, w=weight: native(x, w, None)] if native else []),
+            lambda x=x, m=matrices: tiles.convolve(x, m),
+        ]
+        taken = [f"{1000 * seconds:7.1f}" for seconds in alternately(rounds, *routes)]
+        print(f"{incoming:<4} {outgoing:<4} {side:<4}", *taken, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
