@@ -34,7 +34,12 @@ check: setup  ## format, lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: setup  ## run the tests
+# A browser and a database server for the tests; where they cannot be installed, those tests say so.
+$(VENV)/.system: | $(BIN)/python
+	@sh scripts/system_packages.sh chromium:chromium initdb:postgresql
+	@touch $@
+
+test: setup $(VENV)/.system  ## run the tests
 	$(BIN)/python -m pytest
 
 format: setup  ## put the code in order
