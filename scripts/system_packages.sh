@@ -9,6 +9,6 @@ done
 run=""
 [ "$(id -u)" = 0 ] || run="sudo -n"
 echo "installing$missing for the tests …"
-{ $run apt-get update -qq && DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq $missing; } \
+{ $run apt-get update -qq && DEBIAN_FRONTEND=noninteractive $run apt-get install -y -qq --no-install-recommends $missing; } \
   >/dev/null 2>&1 || echo "could not install$missing: the tests that need them will be skipped"
 exit 0
