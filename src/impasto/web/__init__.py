@@ -1,0 +1,1 @@
+"""Pages in the browser: the studio, the ballot, and the door that both stand behind."""

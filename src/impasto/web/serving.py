@@ -1,0 +1,90 @@
+"""A server on this machine: its socket, its link, its token, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import secrets
+import socket
+import webbrowser
+
+import uvicorn
+
+from impasto.types import ImpastoError
+from impasto.web.guard import LOCAL_NAMES, MAX_BYTES, Application, Guard
+
+LOCAL = "127.0.0.1"
+LAST_SECONDS = 3  # for requests under way when the server is told to end
+
+
+def is_local(host: str) -> bool:
+    """Whether nobody but this machine can reach a server bound to this host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def new_token() -> str:
+    """A word that nobody guesses."""
+    return secrets.token_urlsafe(18)
+
+
+def listen(host: str = LOCAL, port: int = 0) -> socket.socket:
+    """A socket that takes connections from now on; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not 0 <= port <= 65_535:
+        raise ImpastoError(f"port {port} does not exist; choose one up to 65535, or 0 for any free")
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise ImpastoError(
+            f"cannot listen on {host} port {port}: {reason}; choose another --port, 0 is any free"
+        ) from None
+
+
+def link(listening: socket.socket, token: str = "") -> str:
+    """The address of the page for a browser, with the token where one is asked for."""
+    host, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:  # all interfaces: the name others know
+        host = socket.gethostname()
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}:{port}/" + (f"?token={token}" if token else "")
+
+
+def guarded(
+    app: Application,
+    *,
+    host: str = LOCAL,
+    names: tuple[str, ...] = (),
+    token: str = "",
+    max_bytes: int = MAX_BYTES,
+) -> Guard:
+    """The application behind its door; names are further ones that this server is known by."""
+    local = is_local(host)
+    if not token and (names or not local):
+        raise ImpastoError("a server that others can reach needs a token")
+    own = frozenset() if local else frozenset({host.lower(), socket.gethostname().lower()})
+    known = LOCAL_NAMES | own | frozenset(name.lower() for name in names)
+    return Guard(app=app, names=known, addresses=not local, token=token, max_bytes=max_bytes)
+
+
+def serve(app: Application, listening: socket.socket, *, browser: str = "") -> None:
+    """Answer requests until Ctrl-C or SIGTERM; those under way are finished first.
+
+    The socket listens already, so the browser may be sent to its link before the first answer.
+    """
+    if browser:
+        with contextlib.suppress(webbrowser.Error):
+            webbrowser.open(browser)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # nobody may say for others where they come from
+        timeout_graceful_shutdown=LAST_SECONDS,
+    )
+    with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
+        uvicorn.Server(config).run(sockets=[listening])
