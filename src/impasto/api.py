@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from impasto import imagefile, process
 from impasto.evaluation import Score, evaluate
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, vgg
+from impasto.objective import Summarize, summarize_style
 from impasto.optimize import State
 from impasto.recipe import Recipe
 from impasto.scene import Scene, arrange, paint, to_image
@@ -38,6 +39,32 @@ class Source:
     size: tuple[int, int]
     path: str  # as it was given; empty for what was no file
     sha256: str  # of the file, or of the pixels
+
+
+def read_picture(given: Any, name: str) -> tuple[Picture, Source]:
+    """A picture and its origin; the hash of a file is that of its bytes."""
+    if isinstance(given, str | os.PathLike):
+        picture = imagefile.read(given)
+        digest = hashlib.sha256(Path(given).read_bytes()).hexdigest()
+        return picture, Source(size=picture.size, path=os.fspath(given), sha256=digest)
+    picture = imagefile.read(given, name=f"the {name} image")
+    digest = imagefile.pixels_sha256(picture.rgb, picture.alpha)
+    return picture, Source(size=picture.size, path="", sha256=digest)
+
+
+def load_encoder(weights: str, device: str) -> vgg.Encoder:
+    """The network of a recipe."""
+    return vgg.build(checkpoints.load(weights), device_of(device))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supplies:
+    """Where a job gets what others may need too; a batch hands in ways that remember."""
+
+    read: Callable[[Any, str], tuple[Picture, Source]] = read_picture
+    encoder: Callable[[str, str], vgg.Encoder] = load_encoder
+    summarize: Summarize = summarize_style
+    memory: float = 0.0  # bytes; 0 is most of what is free
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,23 +119,26 @@ def stylize_steps(content: Any, style: Any, *, preset: str = "", **settings: Any
         yield step
 
 
-def score(image: Any, content: Any, style: Any, **settings: Any) -> Score:
+def score(
+    image: Any, content: Any, style: Any, *, supplies: Supplies | None = None, **settings: Any
+) -> Score:
     """How well an image has the style and the content; it may be another tool's.
 
     Settings are ``size`` (of the measurement, by default that of the image), ``style_size``,
     ``weights``, ``device`` and those of the discrepancies.
     """
     recipe = Recipe.from_dict({"size": "original", **settings})
-    encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
-    target = _read(image, "scored")[0]
-    scene = arrange(recipe, encoder, target, _read(style, "style")[0], called="scored")
+    supplies = supplies or Supplies()
+    encoder = supplies.encoder(recipe.weights, recipe.device)
+    target = read_picture(image, "scored")[0]
+    scene = arrange(recipe, encoder, target, supplies.read(style, "style")[0], called="scored")
     needed = SCORE_BYTES * max(math.prod(scene.size), math.prod(scene.style.shape[1:]))
     if needed > process.free_memory():
         raise ImpastoError(
             f"to score {scene.size[1]}×{scene.size[0]} pixels takes {needed / 1e9:.0f} GB, more "
             f"than is free; choose a smaller --size"
         )
-    wanted = to_image(_read(content, "content")[0], scene.size, scene.content.device)
+    wanted = to_image(supplies.read(content, "content")[0], scene.size, scene.content.device)
     return evaluate(
         scene.content,
         wanted,
@@ -127,21 +157,23 @@ def open_job(
     *,
     start: Any = None,
     began: float | None = None,
+    supplies: Supplies | None = None,
 ) -> Job:
     """Read the pictures, load the network: all that can fail fails here."""
+    supplies = supplies or Supplies()
     began = time.monotonic() if began is None else began
     given = {"content": content, "style": style}
     if start is None and recipe.start not in STARTS:
         start = recipe.start
     if start is not None:
         given["start"] = start
-    read = {name: _read(one, name) for name, one in given.items()}
-    encoder = vgg.build(checkpoints.load(recipe.weights), device_of(recipe.device))
+    read = {name: supplies.read(one, name) for name, one in given.items()}
     scene = arrange(
         recipe,
-        encoder,
+        supplies.encoder(recipe.weights, recipe.device),
         *(picture for picture, _ in read.values()),
-        memory=recipe.memory or FREE_SHARE * process.free_memory(),
+        memory=recipe.memory or supplies.memory or FREE_SHARE * process.free_memory(),
+        summarize=supplies.summarize,
     )
     sources = {name: source for name, (_, source) in read.items()}
     return Job(recipe=recipe, sources=sources, scene=scene, began=began)
@@ -228,14 +260,3 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
         },
         "steps": {"planned": step.steps, "done": step.index, "reason": step.reason or "stopped"},
     }
-
-
-def _read(given: Any, name: str) -> tuple[Picture, Source]:
-    """A picture and its origin; the hash of a file is that of its bytes."""
-    if isinstance(given, str | os.PathLike):
-        picture = imagefile.read(given)
-        digest = hashlib.sha256(Path(given).read_bytes()).hexdigest()
-        return picture, Source(size=picture.size, path=os.fspath(given), sha256=digest)
-    picture = imagefile.read(given, name=f"the {name} image")
-    digest = imagefile.pixels_sha256(picture.rgb, picture.alpha)
-    return picture, Source(size=picture.size, path="", sha256=digest)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -68,6 +68,22 @@ class Objective:
         return points_of(squares, self.visible).mean()
 
 
+def summarize_style(
+    recipe: Recipe, encoder: Encoder, style: Image, visible: Tensor | None = None
+) -> Mapping[str, Any]:
+    """The summary of a style at each of its layers."""
+    measure = style_of(recipe).build(recipe)
+    with torch.no_grad():
+        taps = encoder(style, recipe.style_layers)
+        return {
+            name: measure.summarize(points_of(taps[name], visible, recipe.margin))
+            for name in recipe.style_layers
+        }
+
+
+Summarize: TypeAlias = Callable[[Recipe, Encoder, Image, "Tensor | None"], Mapping[str, Any]]
+
+
 def build(
     recipe: Recipe,
     encoder: Encoder,
@@ -76,23 +92,18 @@ def build(
     *,
     visible: Tensor | None = None,
     visible_style: Tensor | None = None,
+    summarize: Summarize = summarize_style,
 ) -> Objective:
     """The objective of one content and one style at their present sizes."""
-    measure = style_of(recipe).build(recipe)
     with torch.no_grad():
-        taps = encoder(style, recipe.style_layers)
-        styles = {
-            name: measure.summarize(points_of(taps[name], visible_style, recipe.margin))
-            for name in recipe.style_layers
-        }
         features = encoder(content, [recipe.content_layer])[recipe.content_layer]
     return Objective(
         encoder=encoder,
         recipe=recipe,
-        measure=measure,
+        measure=style_of(recipe).build(recipe),
         content=content,
         content_features=features,
-        styles=styles,
+        styles=summarize(recipe, encoder, style, visible_style),
         visible=visible,
     )
 

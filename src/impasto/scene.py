@@ -45,6 +45,7 @@ class Scene:
     visible_style: Tensor | None = None
     given: Image | None = None  # the start, where it is a picture
     memory: float = math.inf  # bytes to work in
+    summarize: objective.Summarize = objective.summarize_style
 
     @property
     def start(self) -> Image:
@@ -97,7 +98,11 @@ class Scene:
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
-        build = objective.build if side is None else partial(blockwise.build, side=side)
+        build = (
+            partial(objective.build, summarize=self.summarize)
+            if side is None
+            else partial(blockwise.build, side=side)
+        )
         return build(
             self.recipe,
             self.encoder,
@@ -126,6 +131,7 @@ def arrange(
     *,
     called: str = "content",
     memory: float = math.inf,
+    summarize: objective.Summarize = objective.summarize_style,
 ) -> Scene:
     """The scene of three pictures of any size."""
     device = encoder.mean.device
@@ -141,6 +147,7 @@ def arrange(
         visible_style=_mask(style, style_size, device),
         given=None if start is None else to_image(start, size, device),
         memory=memory,
+        summarize=summarize,
     )
     if scene.in_blocks and not isinstance(style_of(recipe).build(recipe), Additive):
         raise ImpastoError(

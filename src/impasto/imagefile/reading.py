@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from PIL import Image, ImageCms, ImageFile, UnidentifiedImageError
 
-from impasto.imagefile.writing import DESCRIPTION, Array, to_8bit
+from impasto.imagefile.writing import DESCRIPTION, Array, pixels_sha256, to_8bit
 from impasto.types import ImpastoError, Picture
 
 MAX_PIXELS = 250_000_000
@@ -79,21 +79,37 @@ def read(
             return _picture(*_from_image(image, max_pixels))
 
 
-def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The record that `write` left in a file; no pixel is decoded."""
+def read_record(source: Any) -> dict[str, Any]:
+    """The record that `write` left in a file or its bytes; no pixel is decoded."""
     with (
-        _blame(_label(path), MAX_PIXELS),
-        _opened(_contents(path, MAX_BYTES), MAX_PIXELS) as image,
+        _blame(_label(source), MAX_PIXELS),
+        _opened(_contents(source, MAX_BYTES), MAX_PIXELS) as image,
     ):
-        png = image.format == "PNG"
-        text = image.info.get("impasto") if png else image.getexif().get(DESCRIPTION)
-        try:
-            record = json.loads(text or "")
-        except (TypeError, ValueError, RecursionError):  # a camera's words are no record of ours
-            record = None
-        if not isinstance(record, dict):
-            raise _Unfit("carries no Impasto record")
-        return record
+        return _record(image)
+
+
+def read_whole(source: Any) -> tuple[Array, dict[str, Any]]:
+    """The 8-bit pixels and the record of a file without loss, refused where they do not agree."""
+    with (
+        _blame(_label(source), MAX_PIXELS),
+        _opened(_contents(source, MAX_BYTES), MAX_PIXELS) as image,
+    ):
+        record, pixels = _record(image), np.array(image)
+        if pixels.dtype != np.uint8 or record.get("pixels") != pixels_sha256(pixels):
+            raise _Unfit("does not hold the pixels that its record tells of")
+        return pixels, record
+
+
+def _record(image: Image.Image) -> dict[str, Any]:
+    png = image.format == "PNG"
+    text = image.info.get("impasto") if png else image.getexif().get(DESCRIPTION)
+    try:
+        record = json.loads(text or "")
+    except (TypeError, ValueError, RecursionError):  # a camera's words are no record of ours
+        record = None
+    if not isinstance(record, dict):
+        raise _Unfit("carries no Impasto record")
+    return record
 
 
 def _label(source: object) -> str:

@@ -60,6 +60,17 @@ def write(
 
     Equal arguments give equal bytes. JPEG has no alpha: there the image stands on white.
     """
+    write_atomically(path, encode(path, rgb, alpha=alpha, record=record))
+
+
+def encode(
+    path: str | os.PathLike[str],
+    rgb: Array,
+    *,
+    alpha: Array | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> bytes:
+    """The bytes that `write` writes; of the path only the suffix counts."""
     encoding = _encoding(path)
     pixels = _canvas(to_8bit(rgb), None if alpha is None else to_8bit(alpha), encoding)
     options = {**encoding.options, **_metadata(encoding, record), "icc_profile": _srgb_profile()}
@@ -68,7 +79,7 @@ def write(
         Image.fromarray(pixels).save(buffer, encoding.format, **options)
     except Exception as problem:
         raise ImpastoError(f"{path} could not be encoded ({problem}); try PNG") from problem
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def check_writable(path: str | os.PathLike[str], *, size: tuple[int, int] | None = None) -> None:
