@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import io
 import random
+import tarfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -306,3 +307,63 @@ class TestCommand:
     def test_time_left_is_what_remains_over_the_rate(self) -> None:
         half = download.Progress(2_000_000, 4_000_000)
         assert weights._line(half, rate=20_000).endswith(", 1:40 left")
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch):
+    """A package index on this disk with one source distribution, whose set-up must never run."""
+    folder = tmp_path / "simple" / "tiny-data"
+    folder.mkdir(parents=True)
+    ran = tmp_path / "ran"
+    members = {"setup.py": f"open({str(ran)!r}, 'w')".encode(), "models/tiny.bin": b"parameters"}
+    with tarfile.open(folder / "tiny_data-1.0.tar.gz", "w:gz") as archive:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(f"tiny_data-1.0/{name}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    link = '<a href="tiny_data-1.0.tar.gz">tiny_data-1.0.tar.gz</a>'
+    (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}</body></html>")
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
+    monkeypatch.setenv("IMPASTO_CACHE", str(tmp_path / "cache"))
+    data = (folder / "tiny_data-1.0.tar.gz").read_bytes()
+    sdist = checkpoints.Sdist(
+        package="tiny-data",
+        version="1.0",
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=len(data),
+        member="models/tiny.bin",
+    )
+    source = checkpoints.Source(
+        file="tiny.bin",
+        sha256=hashlib.sha256(b"parameters").hexdigest(),
+        bytes=10,
+        license="",
+        origin="",
+        repair="",
+        sdist=sdist,
+    )
+    monkeypatch.setitem(checkpoints.SOURCES, "tiny", source)
+    yield source
+    assert not ran.exists()
+
+
+def test_a_file_of_a_source_distribution(registry):
+    states = list(download.obtain("tiny", registry))
+    assert states[-1].done == registry.sdist.bytes
+    place = checkpoints.location("tiny")
+    assert place.read_bytes() == b"parameters"
+    assert [path.name for path in place.parent.iterdir()] == ["tiny.bin"]
+    assert list(download.obtain("tiny", registry)) == []  # it is here
+
+
+def test_another_file_than_expected_is_not_kept(registry):
+    wrong = replace(registry, sha256="0" * 64)
+    with pytest.raises(ImpastoError, match="not the file"):
+        list(download.obtain("tiny", wrong))
+    assert not checkpoints.location("tiny").exists()
+
+
+def test_a_distribution_that_is_nowhere(registry):
+    absent = replace(registry, sdist=replace(registry.sdist, version="9.9"))
+    with pytest.raises(ImpastoError, match=r"pip finds no tiny-data 9\.9"):
+        list(download.obtain("tiny", absent))

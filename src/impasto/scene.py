@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from impasto import blocks, blockwise, objective
+from impasto import blocks, blockwise, feedforward, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
+from impasto.networks.decoder import Decoder
 from impasto.networks.vgg import Encoder
-from impasto.optimize import Stage, State, descend
-from impasto.recipe import Recipe
-from impasto.types import Additive, Image, ImpastoError, Picture, Step
+from impasto.optimize import Evaluate, Stage, State, descend
+from impasto.recipe import FEED_FORWARD, Recipe
+from impasto.types import UNKNOWN, Additive, Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
@@ -46,6 +47,7 @@ class Scene:
     given: Image | None = None  # the start, where it is a picture
     memory: float = math.inf  # bytes to work in
     summarize: objective.Summarize = objective.summarize_style
+    decoders: Mapping[int, Decoder] = field(default_factory=dict)  # by level, where one is needed
 
     @property
     def start(self) -> Image:
@@ -82,7 +84,8 @@ class Scene:
 
     def side_at(self, size: tuple[int, int]) -> int | None:
         """The side of the blocks in which to look at a size; None where it fits as a whole."""
-        return block_side(size, self.style_size_at(size), self.memory)
+        per_pixel = feedforward.BYTES if self.recipe.passes else WHOLE_BYTES
+        return block_side(size, self.style_size_at(size), self.memory, per_pixel)
 
     def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
         """A coarse result at a finer size, with the detail of the start that it cannot hold."""
@@ -93,16 +96,35 @@ class Scene:
         detail = fine - resize(resize(fine, coarse), size)
         return (resize(image, size) + detail).clamp(0, 1)
 
-    def objective_at(self, size: tuple[int, int]) -> objective.Objective | blockwise.BlockObjective:
+    def passes(
+        self, size: tuple[int, int], *, done: int = 0, image: Image | None = None
+    ) -> Iterator[Image]:
+        """The passes of a feed-forward method at a size, from an image on."""
+        coarse = self.style_size_at(size)
+        run = feedforward.Passes(
+            recipe=self.recipe,
+            encoder=self.encoder,
+            decoders=self.decoders,
+            side=self.side_at(size),
+        )
+        return run(
+            resize(self.content if image is None else image, size),
+            resize(self.style, coarse),
+            visible=_resized_mask(self.visible, size),
+            visible_style=_resized_mask(self.visible_style, coarse),
+            done=done,
+        )
+
+    def objective_at(self, size: tuple[int, int]) -> Evaluate:
         """The objective at a coarser size, the style shrunk as much as the content."""
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
-        build = (
-            partial(objective.build, summarize=self.summarize)
-            if side is None
-            else partial(blockwise.build, side=side)
-        )
+        build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
+        if self.recipe.method in FEED_FORWARD:
+            build = feedforward.build
+        elif side is not None:
+            build = partial(blockwise.build, side=side)
         return build(
             self.recipe,
             self.encoder,
@@ -112,13 +134,18 @@ class Scene:
         )
 
 
-def block_side(size: tuple[int, int], style_size: tuple[int, int], memory: float) -> int | None:
+def block_side(
+    size: tuple[int, int],
+    style_size: tuple[int, int],
+    memory: float,
+    per_pixel: float = WHOLE_BYTES,
+) -> int | None:
     """The side of the blocks in which to look at an image; None where it fits as a whole."""
     pixels = math.prod(size)
     left = memory - BASE_BYTES - pixels * STATE_BYTES
-    if max(pixels * WHOLE_BYTES, math.prod(style_size) * STYLE_BYTES) <= left:
+    if max(pixels * per_pixel, math.prod(style_size) * STYLE_BYTES) <= left:
         return None
-    side = int(math.sqrt(max(0.0, left) / WHOLE_BYTES)) - 2 * blocks.halo_of(["conv5_1"])
+    side = int(math.sqrt(max(0.0, left) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
     return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 
@@ -132,6 +159,7 @@ def arrange(
     called: str = "content",
     memory: float = math.inf,
     summarize: objective.Summarize = objective.summarize_style,
+    decoders: Mapping[int, Decoder] | None = None,
 ) -> Scene:
     """The scene of three pictures of any size."""
     device = encoder.mean.device
@@ -148,8 +176,11 @@ def arrange(
         given=None if start is None else to_image(start, size, device),
         memory=memory,
         summarize=summarize,
+        decoders=decoders or {},
     )
-    if scene.in_blocks and not isinstance(style_of(recipe).build(recipe), Additive):
+    if recipe.start in FEED_FORWARD:
+        scene = replace(scene, given=_forward_start(scene))
+    if scene.in_blocks and not recipe.passes and not _is_additive(recipe):
         raise ImpastoError(
             f"method '{recipe.method}' needs a picture of this size in memory as a whole; choose "
             f"a smaller size, another method, or more --memory"
@@ -171,6 +202,9 @@ def paint(
     what a step at the coarsest size takes, and it ends the run before a step that would not fit.
     """
     recipe = scene.recipe
+    if recipe.passes:
+        yield from _forward(scene, state or State(scene.content), until or len(recipe.passes))
+        return
     began = clock() if began is None else began
     deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
     stages = plan(scene.size, recipe.steps, recipe.scales)
@@ -196,6 +230,40 @@ def paint(
         last = now
 
 
+def _forward(scene: Scene, state: State, until: int) -> Iterator[tuple[Step, State]]:
+    """The passes of a feed-forward method as steps; nothing is measured on the way."""
+    levels, index = scene.recipe.passes, state.index
+    for image in scene.passes(scene.size, done=index, image=state.image):
+        index += 1
+        step = Step(
+            index=index,
+            steps=len(levels),
+            losses=UNKNOWN,
+            image=image,
+            best=image,
+            best_losses=UNKNOWN,
+            progress=index / len(levels),
+            reason="done" if index >= min(until, len(levels)) else "",
+        )
+        yield step, State(image, index=index)
+        if step.reason:
+            return
+
+
+def _forward_start(scene: Scene) -> Image:
+    """What a feed-forward method makes of the scene, at a size that is quickly done."""
+    recipe = scene.recipe.but(method=scene.recipe.start, start="color", layers=(), layer_weights=())
+    size = min(scene.size, scaled(scene.size, COARSE))
+    *_, image = replace(scene, recipe=recipe.but(decode="network")).passes(size)
+    return image
+
+
+def _is_additive(recipe: Recipe) -> bool:
+    return recipe.method not in FEED_FORWARD and isinstance(
+        style_of(recipe).build(recipe), Additive
+    )
+
+
 def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
     """Sizes from coarse to fine, each twice the one before, and the updates made at each."""
     scales = scales or 1 + max(0, round(math.log2(max(size) / COARSE)))
@@ -215,6 +283,12 @@ def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
 
 def forecast(scene: Scene, clock: Callable[[], float] = time.monotonic) -> float:
     """The seconds that the plan of a scene will take, judged by a step at its coarsest size."""
+    if scene.recipe.passes:
+        size = min(scene.size, scaled(scene.size, COARSE))
+        before = clock()
+        for _ in scene.passes(size):
+            pass
+        return (clock() - before) * math.prod(scene.size) / math.prod(size)
     stages = plan(scene.size, scene.recipe.steps, scene.recipe.scales)
     return _pace(scene, stages[0].size, clock) * _work(scene, stages)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -65,6 +66,14 @@ class Losses:
     content: float
     style: float
     layers: Mapping[str, float] = field(default_factory=dict)  # unweighted, per style layer
+
+    @property
+    def known(self) -> bool:
+        """Whether anything was measured: a feed-forward method descends on nothing."""
+        return not math.isnan(self.total)
+
+
+UNKNOWN = Losses(math.nan, math.nan, math.nan)  # of what is not measured on the way
 
 
 @dataclass(frozen=True)

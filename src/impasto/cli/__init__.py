@@ -6,6 +6,7 @@ import argparse
 import importlib
 import io
 import sys
+from types import ModuleType
 
 from impasto import __version__, process
 from impasto.types import ImpastoError
@@ -17,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "resume": "continue an interrupted run from its checkpoint",
     "methods": "list the ways to measure style",
     "weights": "list, verify or fetch the networks",
+    "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
     "demo": "paint a first picture from images that come along",
 }
@@ -40,7 +42,7 @@ def main(words: list[str] | None = None) -> int:
     if not arguments.command:
         _parser([]).print_help()
         return 2
-    module = importlib.import_module(f"impasto.cli.{arguments.command}")
+    module = _module(arguments.command)
     try:
         return module.run(arguments)
     except ImpastoError as error:
@@ -57,6 +59,10 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("impasto: interrupted", file=sys.stderr)
         return 130
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"impasto.cli.{command.replace('-', '_')}")
 
 
 def _parser(chosen: list[str]) -> argparse.ArgumentParser:
@@ -77,5 +83,5 @@ def _parser(chosen: list[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in chosen:
-            importlib.import_module(f"impasto.cli.{name}").configure(command)
+            _module(name).configure(command)
     return parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from impasto.recipe import METHODS, default_layers
+from impasto.recipe import EVERY_METHOD, default_layers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,10 +18,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         table = {
             name: {"description": method.description, "layers": default_layers(name)}
-            for name, method in METHODS.items()
+            for name, method in EVERY_METHOD.items()
         }
         print(json.dumps(table, indent=1))
     else:
-        for name, method in METHODS.items():
-            print(f"{name:12} {method.description}")
+        for name, method in EVERY_METHOD.items():
+            print(f"{name:14} {method.description}")
     return 0

@@ -20,9 +20,11 @@ from impasto.types import ImpastoError
 if TYPE_CHECKING:
     from impasto.api import Job, Result
     from impasto.optimize import State
+    from impasto.recipe import Recipe
     from impasto.types import Losses, Step
 
 LARGE = 2_000_000  # pixels: from here on it is said before how long it will take
+PLURALS = {"step": "s", "pass": "es"}
 BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
 
 
@@ -61,15 +63,35 @@ def paint(
     return result, 130 if stopped else 0
 
 
+def fetch_missing(recipe: Recipe, *, quiet: bool) -> None:
+    """Get decoders that a recipe needs and this machine has not, and show it."""
+    from impasto import api, download
+    from impasto.cli.weights import show
+    from impasto.networks import checkpoints
+
+    for name in set(api.decoders_of(recipe).values()) & set(checkpoints.SOURCES):
+        if checkpoints.location(name).is_file():
+            continue
+        source = checkpoints.SOURCES[name]
+        with contextlib.closing(download.obtain(name, source)) as progress:
+            if quiet:
+                for _ in progress:
+                    pass
+            else:
+                show(progress, title=source.file, stream=sys.stderr)
+
+
 def summary(result: Result, output: str, checkpoint: str) -> str:
     """What was made, in a line."""
     record = result.record
-    losses, steps = record["losses"]["end"], record["steps"]
+    steps = record["steps"]
     height, width = result.array.shape[:2]
-    text = (
-        f"{output}: {width}×{height}, {steps['done']} steps in {clock(record['seconds'])}, "
-        f"style {losses['style']:.4f}, content {losses['content']:.3f}"
-    )
+    unit = "step" if "losses" in record else "pass"
+    count = f"1 {unit}" if steps["done"] == 1 else f"{steps['done']} {unit}{PLURALS[unit]}"
+    text = f"{output}: {width}×{height}, {count} in {clock(record['seconds'])}"
+    if "losses" in record:
+        losses = record["losses"]["end"]
+        text += f", style {losses['style']:.4f}, content {losses['content']:.3f}"
     if steps["reason"] in ("stopped", "flat", "settled", "budget"):
         text += f" ({steps['reason']})"
     return text + (
@@ -164,10 +186,10 @@ def _share(job: Job, step: Step) -> float:
 
 def _line(step: Step) -> str:
     height, width = step.image.shape[-2:]
-    return (
-        f"{width}×{height}  step {step.index}/{step.steps}  "
-        f"style {step.losses.style:.4f}  content {step.losses.content:.3f}"
-    )
+    text = f"{width}×{height}  step {step.index}/{step.steps}"
+    if not step.losses.known:
+        return text
+    return f"{text}  style {step.losses.style:.4f}  content {step.losses.content:.3f}"
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

