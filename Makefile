@@ -16,11 +16,13 @@ $(BIN)/python:
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
+	-$(BIN)/impasto weights fetch adain-original
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/impasto weights fetch adain-original
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo  ## install and paint a first picture: demo.png

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from impasto import recipe as recipes
 from impasto.discrepancies import DISCREPANCIES
 from impasto.discrepancies.styles import STYLES, style_of
-from impasto.recipe import CHANNELS, KERNELS, LAYERS, METHODS, PRESETS, Recipe
+from impasto.recipe import (
+    CHANNELS,
+    FEED_FORWARD,
+    KERNELS,
+    LAYERS,
+    METHODS,
+    PRESETS,
+    Recipe,
+)
+from impasto.transfers import TRANSFERS
 from impasto.types import ImpastoError
 
 FIELDS = {each.name: each for each in fields(Recipe)}
@@ -61,6 +70,8 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
         ("moment_weights", chosen.get("order", FIELDS["order"].default)),
     ]:
         chosen[name] = draw(st.just([]) | st.lists(weights, min_size=count, max_size=count))
+    if chosen.get("method") in FEED_FORWARD:  # works at few layers, and not with every decoder
+        chosen |= {"layers": [], "layer_weights": [], "decoder": "auto"}
     return chosen
 
 
@@ -105,7 +116,7 @@ def test_but_changes_what_it_names_and_nothing_else(chosen, other):
 def test_style_layers_pair_names_and_weights(chosen):
     recipe = Recipe(**chosen)
     found = recipe.style_layers
-    assert tuple(found) == (recipe.layers or recipes.default_layers(recipe.method))
+    assert tuple(found) == (recipe.layers or recipes.default_layers(recipe.method, recipe.decode))
     if recipe.layer_weights:
         assert tuple(found.values()) == recipe.layer_weights
     else:
@@ -188,7 +199,7 @@ def test_every_field_explains_itself(name):
     assert meta["help"][0] != " "
     assert "\n" not in meta["help"]
     assert not meta["help"].endswith(".")
-    assert meta["group"] in ("look", "size", "optimization", "machine")
+    assert meta["group"] in ("look", "feed-forward", "size", "optimization", "machine")
 
 
 # ── What is wrong ────────────────────────────────────────────────────────────────────────────────
@@ -275,8 +286,9 @@ def test_an_unknown_choice_is_an_error_that_lists_the_known():
 # ── One table of methods ─────────────────────────────────────────────────────────────────────────
 
 
-def test_methods_are_the_discrepancies():
+def test_methods_are_the_discrepancies_and_the_transfers():
     assert set(METHODS) == set(DISCREPANCIES)
+    assert set(FEED_FORWARD) == set(TRANSFERS)
 
 
 def test_every_method_has_a_style_loss_and_none_is_left_over():

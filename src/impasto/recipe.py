@@ -337,12 +337,12 @@ def _check_lengths(recipe: Recipe) -> None:
         )
     if recipe.style_size not in (0, "original") and int(recipe.style_size) < 32:
         raise ImpastoError(f"style_size is {recipe.style_size}; it must be at least 32, or 0")
-    for level in recipe.passes:
-        if f"relu{level}_1" not in recipe.layers and recipe.layers:
-            raise ImpastoError(
-                f"method '{recipe.method}' works at relu1_1 … relu5_1, not at "
-                f"{', '.join(recipe.layers)}"
-            )
+    known = {f"relu{level}_1" for level in recipe.passes}
+    if recipe.passes and not known.issuperset(recipe.layers):
+        raise ImpastoError(
+            f"method '{recipe.method}' works at relu1_1 … relu5_1, not at "
+            f"{', '.join(recipe.layers)}"
+        )
     if recipe.decoder == "adain-original" and set(recipe.passes) - {4}:
         raise ImpastoError(
             f"the decoder of AdaIN knows relu4_1 alone and '{recipe.method}' works at "
