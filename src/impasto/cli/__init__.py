@@ -13,6 +13,7 @@ from impasto.types import ImpastoError
 
 COMMANDS: dict[str, str] = {
     "stylize": "paint a picture in the style of another",
+    "batch": "paint many pictures: a grid or a table of jobs, here or on a cluster",
     "score": "measure how well any picture has the style and the content",
     "rerun": "make a picture again from the record inside it",
     "resume": "continue an interrupted run from its checkpoint",
