@@ -74,10 +74,10 @@ def write_scores(
     scores: Mapping[str, Mapping[str, Any]],
 ) -> bool:
     """`scores.csv`, and `scores.parquet` if pyarrow is here: whether it is."""
+    scored = [task for task in tasks if task.name in scores and task.name in records]
     rows = [
-        _score_row(task, records[task.name], scores[task.name])
-        for task in tasks
-        if task.name in scores and task.name in records
+        {**told, **_measures(records[task.name], scores[task.name])}
+        for task, told in zip(scored, _told(scored), strict=True)
     ]
     storage.update(storage.join(folder.place, "scores.csv"), _csv(rows))
     try:
@@ -91,20 +91,27 @@ def write_scores(
     return True
 
 
-def _score_row(
-    task: Task, record: Mapping[str, Any], score: Mapping[str, Any]
-) -> dict[str, str | int | float]:
+def _told(tasks: list[Task]) -> list[dict[str, Any]]:
+    """The tasks as rows with the same columns: all settings that any of them changes."""
+    columns = _columns(task.to_dict() for task in tasks)
+    rows = [{**task.recipe.to_dict(), **task.to_dict()} for task in tasks]
+    for column in columns:
+        if len({type(row[column]) for row in rows} | {list}) > 2:  # 512 beside 'original'
+            for row in rows:
+                row[column] = str(row[column])
+    return [
+        {c: ",".join(map(str, row[c])) if isinstance(row[c], list) else row[c] for c in columns}
+        for row in rows
+    ]
+
+
+def _measures(record: Mapping[str, Any], score: Mapping[str, Any]) -> dict[str, float]:
     """A score as one flat row."""
     held_out = score["held_out"]
     return {
-        "name": task.name,
-        "content": task.content,
-        "style": task.style,
-        "method": task.recipe.method,
-        "label": task.label,
         "width": score["size"][0],
         "height": score["size"][1],
-        "steps": record["steps"]["done"],
+        "steps_done": record["steps"]["done"],
         "seconds": record["seconds"],
         **{f"style_{method}": value for method, value in score["style"].items()},
         "content_loss": score["content"],

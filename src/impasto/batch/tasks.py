@@ -16,10 +16,8 @@ from impasto.batch import storage
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError
 
-# Of what a folder of pictures may hold; other files in it are passed over.
-SUFFIXES = frozenset(
-    f".{kind}" for kind in re.findall(r"\w+", "avif bmp gif jp2 jpeg jpg png ppm qoi tif tiff webp")
-)
+# Of what counts as a picture in a folder; other files are passed over.
+SUFFIXES = (".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 LONGEST_NAME = 200  # bytes: file systems end at 255, and a suffix follows
 SETTINGS = tuple(each.name for each in fields(Recipe))
 COLUMNS = ("content", "style", "name", "preset", *SETTINGS)
@@ -83,7 +81,7 @@ def pictures(folder: str) -> list[str]:
         if PurePosixPath(name).suffix.lower() in SUFFIXES and not name.startswith(".")
     ]
     if not names:
-        raise ImpastoError(f"there is no picture in {folder} ({', '.join(sorted(SUFFIXES))})")
+        raise ImpastoError(f"there is no picture in {folder} ({', '.join(SUFFIXES)})")
     return [storage.join(folder, name) for name in names]
 
 
@@ -98,8 +96,12 @@ def _task(row: Mapping[str, Any], preset: str, common: Mapping[str, Any]) -> Tas
     own = {name: row[name] for name in SETTINGS if name in row}
     named = str(row.get("preset") or "")
     recipe = Recipe.of(named or preset, **{**common, **own})
-    files = {name: stem(str(own[name])) for name in ("start", "weights") if name in own}
-    told = [f"{k.replace('_', '-')}-{v}" for k, v in {**own, **files}.items() if k != "method"]
+    files = ("start", "weights")
+    told = [
+        f"{key.replace('_', '-')}-{stem(value) if key in files else value}"
+        for key, value in own.items()
+        if key != "method"
+    ]
     label = "--".join([recipe.method, *filter(None, [named]), *told])
     parts = [stem(row["content"]), stem(row["style"])]
     return Task(
@@ -149,7 +151,7 @@ def _rows(place: str) -> list[dict[str, Any]]:
             return rows
         lines = csv.DictReader(io.StringIO(text.decode("utf-8-sig")), strict=True)
         rows = [{k: v for k, v in row.items() if v not in ("", None)} for row in lines]
-        if any(None in row for row in rows):
+        if any(None in row for row in rows):  # where DictReader puts what has no column
             raise ValueError("a row has more cells than the first line names")
         return rows
     except (ValueError, RecursionError, csv.Error) as problem:
