@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -22,7 +23,8 @@ PHOTOS = ("coffee", "chelsea", "astronaut", "rocket")
 PAINTINGS = ("cypresses", "irises", "jatte")
 JOBS = len(PHOTOS) * len(PAINTINGS) * 2
 PATIENCE = 240  # seconds after which a process hangs
-QUIET = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of our own cluster
+QUIET = {**os.environ, **TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +76,19 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         cluster.communicate(timeout=PATIENCE)  # its input ends, and so does it
 
 
-def start(words: list[str]) -> subprocess.Popen[str]:
+def start(words: list[str], **more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "impasto", *words]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=QUIET)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**QUIET, **more})
 
 
-def wait_for(count: int, folder: Path) -> set[str]:
-    """The pictures, as soon as there are so many."""
+def wait_for(count: int, folder: Path, driver: subprocess.Popen[str]) -> None:
+    """Return as soon as there are so many pictures."""
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if len(made := {path.name for path in folder.glob("*.png")}) >= count:
-            return made
+    while len(list(folder.glob("*.png"))) < count:
+        if driver.poll() is not None or time.monotonic() > deadline:
+            driver.kill()
+            raise AssertionError(f"no {count} pictures: {driver.communicate()[1]}")
         time.sleep(0.01)
-    raise AssertionError(f"no {count} pictures in {PATIENCE} s")
 
 
 def workers_of(driver: int) -> list[int]:
@@ -123,7 +125,7 @@ def names(folder: Path) -> set[str]:
 def test_a_killed_worker_costs_nothing(words, reference, tmp_path):
     out = tmp_path / "out"
     driver = start(words(out, "--engine", "ray", "--workers", "2"))
-    wait_for(3, out)
+    wait_for(3, out, driver)
     workers = workers_of(driver.pid)
     os.kill(workers[0], signal.SIGKILL)
     said = driver.communicate(timeout=PATIENCE)[1]
@@ -141,7 +143,7 @@ def test_a_killed_driver_goes_on_where_it_was(words, reference, address, tmp_pat
     out = tmp_path / "out"
     on_cluster = words(out, "--engine", "ray", "--address", address)
     driver = start(on_cluster)
-    wait_for(3, out)
+    wait_for(3, out, driver)
     driver.kill()
     driver.communicate(timeout=PATIENCE)
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.png")}
@@ -166,3 +168,12 @@ def test_what_fails_on_a_cluster_is_listed(words, address, tmp_path):
     said = driver.communicate(timeout=PATIENCE)[1]
     assert driver.returncode == 3, said
     assert "nowhere.png does not exist" in (tmp_path / "out" / "failures.csv").read_text()
+
+
+def test_a_cluster_that_does_not_let_us_in_is_a_sentence(words, address, tmp_path):
+    table = words(tmp_path / "out", "--engine", "ray", "--address", address)
+    driver = start(table, RAY_AUTH_TOKEN="not-the-token", RAY_NUM_REDIS_GET_RETRIES="2")
+    said = driver.communicate(timeout=PATIENCE)[1]
+    assert driver.returncode == 1
+    assert "wants a token" in said
+    assert "Traceback" not in said

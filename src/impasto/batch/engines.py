@@ -39,19 +39,7 @@ def on_ray(
     """
     ray = _ray()
     order = replace(order, threads=order.threads or 1)
-    handler = signal.getsignal(signal.SIGTERM)
-    if address:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    else:
-        ray.init(
-            address="local",
-            num_cpus=max((workers or _cores() // order.threads) * order.threads, 1),
-            object_store_memory=STORE,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
-    signal.signal(signal.SIGTERM, handler)  # Ray's own would leave without a word
+    _connect(ray, address, cores=order.threads * (workers or max(1, _cores() // order.threads)))
     try:
         count = min(_capacity(ray, order.threads), len(tasks), workers or len(tasks))
         actors = [_actor(ray, order) for _ in range(count)]
@@ -68,6 +56,27 @@ def _ray() -> Any:
     except ImportError:
         raise ImpastoError("Ray is not here; get it with: pip install impasto[ray]") from None
     return ray
+
+
+def _connect(ray: Any, address: str, *, cores: int) -> None:
+    """Join the cluster of an address, or start one of so many cores on this machine."""
+    local = {
+        "num_cpus": cores,
+        "object_store_memory": STORE,
+        "include_dashboard": False,
+    }
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            **({} if address else local),
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        why = "it wants a token (RAY_AUTH_TOKEN)" if "AuthToken" in str(error.__cause__) else error
+        raise ImpastoError(f"no Ray at {address or 'this machine'}: {why}") from error
+    signal.signal(signal.SIGTERM, handler)  # Ray's own would leave without a word
 
 
 def _cores() -> int:
