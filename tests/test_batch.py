@@ -339,6 +339,19 @@ def test_pictures_that_were_not_scored_are_scored_without_painting(pictures, out
     assert all(after[name] == before[name] for name in after if name.endswith(".png"))
 
 
+def test_a_result_never_replaces_a_picture_that_is_read(own, capsys):
+    before = times(own)
+    words = grid(own, own / "photos")
+    assert main(words) == 1
+    assert "choose another folder" in capsys.readouterr().err
+    (own / "photos" / "jobs.csv").write_text(
+        "content,style,name\ncoffee.png,../paintings/irises.png,coffee\n"
+    )
+    assert main(["batch", "--jobs", str(own / "photos" / "jobs.csv"), "-o", words[2], *TINY]) == 1
+    assert "coffee.png would be replaced" in capsys.readouterr().err
+    assert {name: when for name, when in times(own).items() if name in before} == before
+
+
 def test_network_and_style_are_loaded_once(pictures, tmp_path, monkeypatch):
     """Eight jobs of two styles and two methods: one network, two styles, four summaries."""
     counts: dict[str, int] = {}
@@ -364,6 +377,13 @@ def test_the_last_few_are_remembered():
     for key in "aabacab":
         recent.get(key, lambda key=key: made.append(key))
     assert made == ["a", "b", "c", "b"]
+
+
+def test_large_styles_are_not_kept_and_give_the_same(pictures, tmp_path, finished, monkeypatch):
+    monkeypatch.setattr(worker, "KEPT_PICTURE", 1)
+    monkeypatch.setattr(worker, "KEPT_SUMMARY", 1)
+    assert main([*grid(pictures, tmp_path / "out", "cmd"), "--quiet"]) == 0
+    assert pixels(tmp_path / "out").items() <= pixels(finished).items()
 
 
 # --- What goes wrong

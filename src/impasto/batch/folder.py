@@ -21,6 +21,11 @@ class Folder:
     place: str
     hashes: dict[str, str] = field(default_factory=dict)  # of the inputs, read once
 
+    @property
+    def jobs(self) -> str:
+        """Where it stands what was asked for."""
+        return storage.join(self.place, "jobs.json")
+
     def picture(self, task: Task) -> str:
         """Where the picture of a task is, or will be."""
         return storage.join(self.place, f"{task.name}.png")

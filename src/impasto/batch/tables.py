@@ -26,9 +26,8 @@ SHEET = "contact-sheet-"
 
 def write_jobs(folder: Folder, tasks: list[Task]) -> None:
     """`jobs.json`: what the batch was asked for, as a table that can be asked for again."""
-    storage.update(
-        storage.join(folder.place, "jobs.json"), _json([task.to_dict() for task in tasks])
-    )
+    data = json.dumps([task.to_dict() for task in tasks], indent=1)
+    storage.update(folder.jobs, f"{data}\n".encode())
 
 
 def write_failures(folder: Folder, tasks: list[Task], failures: list[Outcome]) -> None:
@@ -192,7 +191,3 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(column for row in rows for column in row))
-
-
-def _json(data: Any) -> bytes:
-    return (json.dumps(data, indent=1) + "\n").encode()

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from impasto.types import Image, Picture
 
 BYTES_PER_PIXEL = 4.0  # a PNG is hardly larger, and a record is small
+# Pixels of a style up to which it is kept as it was read, and as it was summarized. Beyond, a job
+# needs the memory more than the time, of which reading and summarizing are then a small part.
+KEPT_PICTURE, KEPT_SUMMARY = 2**24, 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +134,15 @@ class Recent:
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The thing of a key, made if it is not here."""
-        if key not in self.things:
-            self.things[key] = make()
-        self.things.move_to_end(key)
-        while len(self.things) > self.count:
-            self.things.popitem(last=False)
-        return self.things[key]
+        thing = self.things.pop(key) if key in self.things else make()
+        self.things[key] = thing
+        if len(self.things) > self.count:
+            self.forget()
+        return thing
+
+    def forget(self) -> None:
+        """One thing less: the one that was not asked for the longest."""
+        self.things.popitem(last=False)
 
 
 def shared_supplies(share: float) -> Supplies:
@@ -148,12 +154,15 @@ def shared_supplies(share: float) -> Supplies:
     from impasto.discrepancies.styles import style_of
     from impasto.objective import summarize_style
 
-    encoders, styles, summaries = Recent(1), Recent(2), Recent(4)
+    encoders, styles, summaries = Recent(1), Recent(1), Recent(4)
 
     def read(given: Any, name: str) -> tuple[Picture, Source]:
         if name != "style":
             return _read(given, name)
-        return styles.get(given, lambda: _read(given, name))
+        picture, source = styles.get(given, lambda: _read(given, name))
+        if math.prod(picture.size) > KEPT_PICTURE:
+            styles.forget()
+        return picture, source
 
     def encoder(weights: str, device: str) -> Encoder:
         return encoders.get((weights, device), lambda: api.load_encoder(weights, device))
@@ -161,6 +170,8 @@ def shared_supplies(share: float) -> Supplies:
     def summarize(
         recipe: Recipe, network: Encoder, style: Image, visible: Tensor | None
     ) -> Mapping[str, Any]:
+        if style[0].numel() > KEPT_SUMMARY:
+            return summarize_style(recipe, network, style, visible)
         measure = style_of(recipe).build(recipe)
         pixels = _digest(style), None if visible is None else _digest(visible)
         key = (measure, tuple(recipe.style_layers), recipe.margin, id(network), *pixels)

@@ -75,10 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     tasks = _tasks(arguments)
     arguments.output = storage.absolute(arguments.output)
     folder = Folder(place=arguments.output)
+    _check_apart(arguments, folder, tasks)
     storage.make_folder(folder.place)
     if arguments.score:
         storage.make_folder(storage.join(folder.place, "scores"))
-    tables.write_jobs(folder, tasks)
+    if storage.absolute(arguments.jobs or "") != folder.jobs:
+        tables.write_jobs(folder, tasks)
     state = State(quiet=arguments.quiet)
     before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
@@ -86,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         if missing:
             state.follow(_outcomes(arguments, missing), total=len(missing))
     except KeyboardInterrupt:
+        tables.write_failures(folder, tasks, state.failures)
         state.say(
             f"stopped with {len(state.records)} of {len(tasks)} done; the same command goes on"
         )
@@ -165,6 +168,18 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ImpastoError("--workers and --threads cannot be negative")
     if arguments.engine != "ray" and (arguments.address or arguments.workers):
         raise ImpastoError("--address and --workers go with --engine ray")
+
+
+def _check_apart(arguments: argparse.Namespace, folder: Folder, tasks: list[Task]) -> None:
+    """No result may replace a picture that is read, or be taken for one the next time."""
+    from impasto.batch import storage
+
+    read = {place for task in tasks for place in (task.content, task.style, task.recipe.start)}
+    if replaced := sorted(read & {folder.picture(task) for task in tasks}):
+        raise ImpastoError(f"{replaced[0]} would be replaced by a result; choose another folder")
+    for place in filter(None, (arguments.contents, arguments.styles)):
+        if storage.absolute(place) == folder.place:
+            raise ImpastoError(f"the results would become inputs of {place}; choose another folder")
 
 
 def _tasks(arguments: argparse.Namespace) -> list[Task]:
