@@ -2,11 +2,12 @@
 
     python benchmarks/batch.py engines [SIZE [STEPS [ROUNDS]]]
     python benchmarks/batch.py cost [SIZE]
+    python benchmarks/batch.py report
 
 `engines` runs the same grid alternately by `impasto batch` with Ray and without, start-up included.
 `cost` paints by every method with few steps and with more, in one worker of one thread, and takes
 its processor time, which other programs do not lengthen much: the slope is the cost of a step.
-Writes `benchmarks/data/batch.json`; the part that is not named stays as it was.
+Both write their part of `benchmarks/data/batch.json`; `report` brings it into `docs/batch.md`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the worker whose processor time is tak
 from impasto import files, imagefile
 from impasto.batch import tasks
 from impasto.batch.worker import Order, Worker
-from impasto.recipe import METHODS
+from impasto.recipe import METHODS, Recipe
 from impasto.samples import locate
 
 OUTPUT = Path(__file__).parent / "data" / "batch.json"
+PAGE = Path(__file__).parent.parent / "docs" / "batch.md"
+STUDY, PAIRS = ("adain", "gram", "mm", "ost", "wct", "cmd"), 620  # of the paper's user study
 PHOTOS, PAINTINGS = ("astronaut", "chelsea", "coffee"), ("cypresses", "irises", "jatte", "apples")
 FEW, MORE = 3, 9  # steps
 HALVES = {"one process": ["--threads", "2"], "Ray": ["--engine", "ray", "--threads", "1"]}
@@ -76,6 +79,17 @@ def engines(size: int = 256, steps: int = 10, rounds: int = 3) -> dict:
     }
 
 
+def extra(task: tasks.Task, order: Order) -> float:
+    """Processor seconds for a picture that is there: to find it whole, or also to score it."""
+    worker = Worker(order)
+    worker.supplies.encoder("oxford", "auto")
+    began = time.process_time()
+    *_, outcome = worker.perform(task)
+    assert outcome is not None
+    assert not outcome.reason, outcome
+    return round(time.process_time() - began, 3)
+
+
 def cost(size: int = 512) -> dict:
     """Processor seconds of a picture: what it takes before the first step, and per step."""
     found = {}
@@ -84,31 +98,95 @@ def cost(size: int = 512) -> dict:
             {"content": str(locate("astronaut")), "style": str(locate("cypresses")), "steps": steps}
             | {"method": method, "stop": "never", "size": size}
             for method in METHODS
-            for steps in (1, FEW, MORE)  # the first one warms up
+            for steps in (FEW, MORE)
         ]
         table = Path(folder) / "jobs.json"
         table.write_text(json.dumps(rows))
-        worker = Worker(Order(folder=folder, threads=1))
+        worker, scored = Worker(Order(folder=folder, threads=1)), Order(folder=folder, score=True)
+        worker.supplies.encoder("oxford", "auto")  # once per worker, not per picture
         seconds: dict[str, dict[int, float]] = {}
         for task in tasks.table(str(table)):
             began = time.process_time()
             *_, outcome = worker.perform(task)
             assert outcome is not None, task
-            if outcome.reason:
+            if outcome.record is None:
                 print(task.name, outcome.reason, flush=True)
                 continue
             taken = seconds.setdefault(task.recipe.method, {})
-            taken[task.recipe.steps] = time.process_time() - began
-            print(task.name, round(taken[task.recipe.steps], 1), flush=True)
+            taken[outcome.record["steps"]["done"]] = time.process_time() - began
+            print(task.name, round(time.process_time() - began, 1), flush=True)
+        extras = {"look": extra(task, Order(folder=folder)), "score": extra(task, scored)}
     for method, taken in seconds.items():
-        step = (taken[MORE] - taken[FEW]) / (MORE - FEW)
-        found[method] = {"before": round(taken[FEW] - FEW * step, 2), "step": round(step, 3)}
-    return {"size": size, "width and height": [size, size], "processor seconds": found}
+        few, more = min(taken), max(taken)
+        # A method that is done in one step has no slope.
+        step = (taken[more] - taken[few]) / (more - few) if more > few else 0.0
+        found[method] = {"before": round(taken[few] - few * step, 2), "step": round(step, 3)}
+    return {"size": size, "processor seconds": found, "of a picture that is there": extras}
+
+
+def report() -> None:
+    """The figures, between the marks in the page."""
+    data = json.loads(OUTPUT.read_text())
+    text = PAGE.read_text()
+    for part, lines in (("engines", engine_lines(data)), ("cost", cost_lines(data))):
+        head, rest = text.split(f"<!-- {part} -->\n")
+        tail = rest.split(f"<!-- end of {part} -->\n")[1]
+        body = "\n".join(lines)
+        text = f"{head}<!-- {part} -->\n{body}\n<!-- end of {part} -->\n{tail}"
+    files.write_atomically(PAGE, text.encode())
+
+
+def engine_lines(data: dict) -> list[str]:
+    found = data["engines"]
+    verdict = "at least as fast" if found["median"] >= 1 else "**slower**"
+    one, two = (", ".join(map(str, found["seconds"][name])) for name in ("one process", "Ray"))
+    loads = found["load average before each run"]
+    return [
+        f"On {found['cores']} cores, {found['jobs']} jobs of {found['size']} pixels and "
+        f"{found['steps']} steps, run alternately: one process of two threads took {one} s, two",
+        f"Ray workers of one thread took {two} s, the start of Ray included. Ratios, run by run: "
+        f"{', '.join(map(str, found['one process ÷ Ray']))}; the median is {found['median']}: the",
+        f"workers were {verdict}. Other programs ran at the same time: the load average before the "
+        f"runs was {min(loads)} to {max(loads)}, so take the ratios, not the seconds.",
+    ]
+
+
+def cost_lines(data: dict) -> list[str]:
+    found = data["cost"]
+    lines = [
+        f"| method | before the first step | a step | a picture | {PAIRS} pictures |",
+        "|---|---|---|---|---|",
+    ]
+    total, extras = 0.0, found["of a picture that is there"]
+    missing = [name for name in STUDY if name not in found["processor seconds"]]
+    for method, taken in found["processor seconds"].items():
+        picture = taken["before"] + taken["step"] * Recipe(method=method).steps
+        hours = picture * PAIRS / 3600
+        total += hours if method in STUDY else 0
+        lines.append(
+            f"| `{method}` | {taken['before']:.1f} s | {taken['step']:.2f} s | {picture:.0f} s | "
+            f"{hours:.1f} h |"
+        )
+    known = ", ".join(f"`{name}`" for name in STUDY if name not in missing)
+    lines += [
+        "",
+        f"Processor time of one thread at {found['size']}², the default of {Recipe().steps} steps; "
+        f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
+        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, and "
+        f"to find that a picture is there and whole {1000 * extras['look']:.0f} ms.",
+    ]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        lines.append(f"Not in the table, because not there when it was measured: {names}.")
+    return lines
 
 
 def main(part: str, *numbers: int) -> None:
     import torch
 
+    if part == "report":
+        report()
+        return
     data = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
     data[part] = {"engines": engines, "cost": cost}[part](*numbers)
     data[part]["torch"] = torch.__version__
