@@ -102,6 +102,7 @@ def cost(size: int = 512) -> dict:
         ]
         table = Path(folder) / "jobs.json"
         table.write_text(json.dumps(rows))
+        (Path(folder) / "scores").mkdir()
         worker, scored = Worker(Order(folder=folder, threads=1)), Order(folder=folder, score=True)
         worker.supplies.encoder("oxford", "auto")  # once per worker, not per picture
         seconds: dict[str, dict[int, float]] = {}
@@ -172,8 +173,8 @@ def cost_lines(data: dict) -> list[str]:
         "",
         f"Processor time of one thread at {found['size']}², the default of {Recipe().steps} steps; "
         f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
-        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, and "
-        f"to find that a picture is there and whole {1000 * extras['look']:.0f} ms.",
+        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, and",
+        f"to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms.",
     ]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
