@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 import impasto
 from impasto import api, imagefile
-from impasto.batch import storage, tasks, worker
+from impasto.batch import engines, storage, tasks, worker
 from impasto.batch.folder import Folder
 from impasto.cli import main
 from impasto.recipe import METHODS, PRESETS, Recipe
@@ -490,6 +490,80 @@ def test_drafts_of_killed_writers_are_cleared_and_fresh_ones_stay(tmp_path):
     storage.make_folder(str(tmp_path))
     assert not old.exists()
     assert new.exists()
+
+
+class StandIn:
+    """As much of Ray as sharing out needs; workers die at the jobs they are told to die at."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Any] = {}
+
+    def call(self, answer: Any) -> int:
+        self.answers[len(self.answers)] = answer
+        return len(self.answers) - 1
+
+    def wait(self, references: list[int], timeout: float) -> tuple[list[int], list[int]]:
+        return references[:1], references[1:]
+
+    def get(self, reference: int) -> Any:
+        answer = self.answers[reference]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Method:
+    def __init__(self, function: Callable[..., int]) -> None:
+        self.remote = function
+
+
+class Mortal:
+    """A worker that dies at its n-th job: for good, or to rise again."""
+
+    def __init__(self, ray: StandIn, dies_at: int, *, rises: bool) -> None:
+        self.ray, self.left, self.rises, self.dead = ray, dies_at, rises, dies_at == 0
+        self.ready = Method(lambda: ray.call(self._answer(None)))
+        self.perform = Method(self._perform)
+
+    def _perform(self, task: tasks.Task) -> int:
+        self.left -= 1
+        self.dead = self.dead or self.left == 0
+        reference = self.ray.call(self._answer(worker.Outcome(name=task.name)))
+        self.dead = self.dead and not self.rises
+        return reference
+
+    def _answer(self, answer: Any) -> Any:
+        return StandIn.exceptions.RayError("first\nthe actor died") if self.dead else answer
+
+
+@given(
+    deaths=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=4),
+    count=st.integers(1, 9),
+)
+def test_every_job_has_one_outcome_and_the_dead_get_none(deaths, count):
+    """One worker that dies for good must not eat the jobs of all others."""
+    ray = StandIn()
+    workers = [Mortal(ray, at, rises=rises and at > 0) for at, rises in deaths]
+    workers.append(Mortal(ray, -1, rises=False))  # lives
+    recipe = Recipe()
+    jobs = [
+        tasks.Task(name=str(number), label="", content="", style="", recipe=recipe)
+        for number in range(count)
+    ]
+    outcomes = [each for each in engines._share_out(ray, workers, jobs) if each is not None]
+    assert sorted(each.name for each in outcomes) == sorted(task.name for task in jobs)
+    assert sum(bool(each.reason) for each in outcomes) <= sum(at > 0 for at, _ in deaths)
+
+
+def test_without_a_worker_it_ends_in_a_sentence():
+    ray = StandIn()
+    task = tasks.Task(name="a", label="", content="", style="", recipe=Recipe())
+    with pytest.raises(ImpastoError, match="no worker is left: the actor died"):
+        list(engines._share_out(ray, [Mortal(ray, 0, rises=False)], [task]))
 
 
 # --- Storage by URL

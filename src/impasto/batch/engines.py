@@ -60,18 +60,14 @@ def _ray() -> Any:
 
 def _connect(ray: Any, address: str, *, cores: int) -> None:
     """Join the cluster of an address, or start one of so many cores on this machine."""
-    local = {
-        "num_cpus": cores,
-        "object_store_memory": STORE,
-        "include_dashboard": False,
-    }
+    own = {"num_cpus": cores, "object_store_memory": STORE, "include_dashboard": False}
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             address=address or "local",
             log_to_driver=False,
             logging_level="ERROR",
-            **({} if address else local),
+            **({} if address else own),
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
         why = "it wants a token (RAY_AUTH_TOKEN)" if "AuthToken" in str(error.__cause__) else error
@@ -124,34 +120,31 @@ def _actor(ray: Any, order: Order) -> Any:
 def _share_out(
     ray: Any, actors: list[Any], tasks: list[Task]
 ) -> Generator[Outcome | None, None, None]:
-    """A task for whoever has none, until all are made."""
-    waiting = iter(tasks)
+    """A task for whoever has none, until all are made.
+
+    Whoever is new, or failed, is first asked whether it is ready: the dead get no tasks.
+    """
+    waiting, left, problem = iter(tasks), len(tasks), ""
     running: dict[Any, tuple[Any, Task | None]] = {}
     running |= {actor.ready.remote(): (actor, None) for actor in actors}
-    problem: Exception | None = None
-    left = len(tasks)
     while left:
         if not running:
-            raise ImpastoError(f"no worker could be started: {_last_line(problem)}")
+            raise ImpastoError(f"no worker is left: {problem}")
         finished, _ = ray.wait(list(running), timeout=TICK)
         yield None
         for reference in finished:
             actor, task = running.pop(reference)
             try:
                 outcome = ray.get(reference)
+                if (following := next(waiting, None)) is not None:
+                    running[actor.perform.remote(following)] = actor, following
             except ray.exceptions.RayError as error:
-                if task is None:  # a machine that cannot make workers gets no tasks
-                    problem = error
+                problem = str(error).strip().splitlines()[-1].strip()
+                if task is None:
                     continue
-                reason = f"its worker died {RETRIES + 1} times: {_last_line(error)}"
+                reason = f"its worker failed {RETRIES + 1} times: {problem}"
                 outcome = Outcome(name=task.name, reason=reason)
+                running[actor.ready.remote()] = actor, None
             if task is not None:
                 left -= 1
                 yield outcome
-            if (following := next(waiting, None)) is not None:
-                running[actor.perform.remote(following)] = actor, following
-
-
-def _last_line(error: Exception | None) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1].strip() if lines else type(error).__name__

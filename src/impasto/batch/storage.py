@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import posixpath
 import shutil
 import time
@@ -98,8 +99,10 @@ def parent(place: str) -> str:
 
 
 def absolute(place: str) -> str:
-    """The same place in any working directory."""
-    return place if is_url(place) else str(Path(place).expanduser().absolute())
+    """The same place in any working directory; links keep their own names."""
+    if is_url(place):
+        return place.rstrip("/")
+    return os.path.abspath(Path(place).expanduser())  # noqa: PTH100
 
 
 def is_url(place: str) -> bool:

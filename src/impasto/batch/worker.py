@@ -78,8 +78,7 @@ class Worker:
         except ImpastoError as error:
             yield Outcome(name=task.name, record=record, reason=" ".join(str(error).split()))
         except Exception as error:  # whatever it is, the other jobs go on
-            words = " ".join(str(error).split())
-            reason = f"{type(error).__name__}: {words}" if words else type(error).__name__
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
             yield Outcome(name=task.name, record=record, reason=reason)
 
     def _paint(self, task: Task) -> Generator[None, None, dict[str, Any]]:
