@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -53,17 +53,17 @@ def write_failures(folder: Folder, tasks: list[Task], failures: list[Outcome]) -
 def write_records(
     folder: Folder, tasks: list[Task], records: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """`records.jsonl` and the contact sheets, untouched where the pictures are as they were.
+    """`records.jsonl` and the contact sheets, untouched where all is as it was.
 
-    The records are written last: where they are up to date, so is the rest.
+    The records are written last: where they are complete and up to date, so are the sheets.
     """
     rows = [{"name": task.name, **records[task.name]} for task in tasks if task.name in records]
     data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     place = storage.join(folder.place, "records.jsonl")
-    if storage.exists(place) and storage.read(place) == data:
+    if len(rows) == len(tasks) and storage.exists(place) and storage.read(place) == data:
         return
-    write_sheets(folder, [task for task in tasks if task.name in records], tasks)
-    storage.write(place, data)
+    write_sheets(folder, tasks, made=records)
+    storage.update(place, data)
 
 
 def write_scores(
@@ -120,17 +120,16 @@ def _measures(record: Mapping[str, Any], score: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def write_sheets(folder: Folder, made: list[Task], tasks: list[Task]) -> None:
+def write_sheets(folder: Folder, tasks: list[Task], *, made: Container[str]) -> None:
     """Contact sheets: content, style and what became of them, pair by pair."""
-    names = {task.name for task in made}
     rows: list[list[tuple[str, str]]] = []  # of places ("" where there is no picture) and captions
     ordered = sorted(tasks, key=lambda task: (task.content, task.style))  # stable: as they came
     for (content, style), pair in groupby(ordered, lambda task: (task.content, task.style)):
         cells = [(content, stem(content)), (style, stem(style))]
-        cells += [(folder.picture(t) if t.name in names else "", t.label) for t in pair]
+        cells += [(folder.picture(t) if t.name in made else "", t.label) for t in pair]
         rows += [cells[first : first + CELLS] for first in range(0, len(cells), CELLS)]
     pages = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
-    thumbnail = cache(_thumbnail)
+    thumbnail = lru_cache(256)(_thumbnail)
     written = set()
     for number, page in enumerate(pages, start=1):
         name = f"{SHEET}{number:0{len(str(len(pages)))}}.jpg"
@@ -157,7 +156,7 @@ def _sheet(rows: list[list[tuple[Image.Image | None, str]]]) -> Image.Image:
             if picture is None:
                 frame = (left, top, left + THUMBNAIL - 1, top + THUMBNAIL - 1)
                 draw.rectangle(frame, fill="#eeeeee")
-                draw.text((left + 8, top + 8), "not made", fill="#666666", font=font)
+                draw.text((left + 8, top + 8), "no picture", fill="#666666", font=font)
             else:
                 page.paste(picture, (left, top))
             while draw.textlength(caption, font=font) > THUMBNAIL:
