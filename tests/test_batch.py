@@ -165,6 +165,9 @@ def test_a_row_wins_over_the_flags(tmp_path):
     one, other = tasks.table(str(tmp_path / "jobs.csv"), alpha="0.1", start="noise")
     assert (one.recipe.alpha, other.recipe.alpha) == (0.5, 0.1)
     assert one.recipe.start == "noise"
+    (tmp_path / "jobs.csv").write_text("content,style,preset\na.png,b.png,fast\nc.png,b.png,\n")
+    one, other = tasks.table(str(tmp_path / "jobs.csv"), preset="best", steps="7")
+    assert (one.recipe.steps, other.recipe.steps) == (PRESETS["fast"]["steps"], 7)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +176,7 @@ def test_a_row_wins_over_the_flags(tmp_path):
         ("content,style,colour\na.png,b.png,red\n", "job 1: unknown column 'colour'"),
         ("content,style,alpha\na.png,b.png,\na.png,c.png,7\n", "job 2: alpha is 7"),
         ("content,style,method\na.png,b.png,magic\n", "job 1: method: unknown 'magic'"),
+        ("content,style,preset\na.png,b.png,magic\n", "job 1: unknown preset 'magic'"),
         ("content,alpha\na.png,1\n", "job 1: the style is missing"),
         ("content,style\n", "lists no jobs"),
         ("content,style\na.png,b.png,c.png\n", "more cells"),

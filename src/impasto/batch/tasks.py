@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from impasto.batch import storage
-from impasto.recipe import Recipe
+from impasto.recipe import PRESETS, Recipe
 from impasto.types import ImpastoError
 
 # Of what counts as a picture in a folder; other files are passed over.
@@ -95,22 +95,29 @@ def _task(row: Mapping[str, Any], preset: str, common: Mapping[str, Any]) -> Tas
             raise ImpastoError(f"the {column} is missing")
     own = {name: row[name] for name in SETTINGS if name in row}
     named = str(row.get("preset") or "")
-    recipe = Recipe.of(named or preset, **{**common, **own})
-    files = ("start", "weights")
-    told = [
-        f"{key.replace('_', '-')}-{stem(value) if key in files else value}"
-        for key, value in own.items()
-        if key != "method"
-    ]
-    label = "--".join([recipe.method, *filter(None, [named]), *told])
-    parts = [stem(row["content"]), stem(row["style"])]
+    if named in PRESETS:  # what a row says, also by a preset, wins over the flags
+        recipe = Recipe.from_dict({**common, **PRESETS[named], **own})
+    else:
+        recipe = Recipe.of(named or preset, **{**common, **own})
+    label = _label(recipe.method, named, own)
+    words = f"{stem(row['content'])}--{stem(row['style'])}--{label}"
     return Task(
-        name=_file_name(str(row.get("name") or "--".join([*parts, label]))),
+        name=_file_name(str(row.get("name") or words)),
         label=label,
         content=row["content"],
         style=row["style"],
         recipe=recipe,
     )
+
+
+def _label(method: str, preset: str, settings: Mapping[str, Any]) -> str:
+    """What a row says beside its pictures."""
+    told = [
+        f"{key.replace('_', '-')}-{stem(value) if key in ('start', 'weights') else value}"
+        for key, value in settings.items()
+        if key != "method"
+    ]
+    return "--".join([method, *([preset] if preset else []), *told])
 
 
 def stem(place: str) -> str:
