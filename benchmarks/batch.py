@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # of the worker whose processor time is taken
@@ -28,11 +28,12 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the worker whose processor time is tak
 from impasto import files, imagefile
 from impasto.batch import tasks
 from impasto.batch.worker import Order, Worker
-from impasto.recipe import METHODS, Recipe
+from impasto.recipe import Recipe
 from impasto.samples import locate
 
 OUTPUT = Path(__file__).parent / "data" / "batch.json"
 PAGE = Path(__file__).parent.parent / "docs" / "batch.md"
+METHOD = next(each for each in fields(Recipe) if each.name == "method")
 STUDY, PAIRS = ("adain", "gram", "mm", "ost", "wct", "cmd"), 620  # of the paper's user study
 PHOTOS, PAINTINGS = ("astronaut", "chelsea", "coffee"), ("cypresses", "irises", "jatte", "apples")
 FEW, MORE = 3, 9  # steps
@@ -100,7 +101,7 @@ def cost(size: int = 512) -> dict:
             {"content": str(locate("astronaut")), "style": str(locate("cypresses")), "steps": steps}
             | {"method": method, "stop": "never", "size": size}
             for method in STUDY
-            if method in METHODS
+            if method in METHOD.metadata["choices"]
             for steps in (FEW, MORE)
         ]
         table = Path(folder) / "jobs.json"

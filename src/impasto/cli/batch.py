@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from impasto.cli import flags
 from impasto.cli.progress import Progress
-from impasto.recipe import METHODS
 from impasto.types import ImpastoError
 
 if TYPE_CHECKING:
@@ -42,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contents", metavar="DIR", help="folder of pictures to paint, or one")
     parser.add_argument("--styles", metavar="DIR", help="folder of pictures to take styles from")
     parser.add_argument(
-        "--methods", metavar="A,B,…", help=f"every pair by each of them ({', '.join(METHODS)})"
+        "--methods",
+        metavar="A,B,…",
+        help="every pair by each of these; see `impasto methods` [cmd]",
     )
     parser.add_argument("--jobs", metavar="FILE", help="CSV or JSON of jobs, instead of a grid")
     parser.add_argument(
