@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 import impasto
 from impasto import api, imagefile
-from impasto.batch import engines, storage, tasks, worker
+from impasto.batch import engines, storage, tables, tasks, worker
 from impasto.batch.folder import Folder
 from impasto.cli import main
 from impasto.recipe import METHODS, PRESETS, Recipe
@@ -270,6 +270,35 @@ def test_scores_are_those_of_the_library_in_both_tables(finished, pictures):
     assert row["ssim"] == pytest.approx(score.ssim, rel=1e-4)
     assert row["held_out"] == pytest.approx(score.held_out_mean, rel=1e-3)
     assert {key for key in row if key.startswith("style_")} == {f"style_{m}" for m in METHODS}
+
+
+def test_without_pyarrow_there_is_a_csv_and_a_word(pictures, out, monkeypatch, capsys):
+    (out / "scores.csv").unlink()
+    before = times(out)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main([*grid(pictures, out), "--score"]) == 0
+    assert "pip install impasto[ray]" in capsys.readouterr().err
+    assert len(rows(out / "scores.csv")) == 8
+    assert before.items() <= times(out).items()
+
+
+def test_without_ray_there_is_a_sentence(own, out, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (own / "photos" / "new.png").write_bytes((own / "photos" / "coffee.png").read_bytes())
+    assert main([*grid(own, out), "--engine", "ray"]) == 1
+    assert "pip install impasto[ray]" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_settings_are_columns_of_one_type(tmp_path):
+    (tmp_path / "jobs.csv").write_text(
+        "content,style,size,alpha,moment_weights\n"
+        'a.png,b.png,64,,\nc.png,b.png,original,1,\nd.png,b.png,,0.5,"1,0,1,0,1"\n'
+    )
+    told = tables._told(tasks.table(str(tmp_path / "jobs.csv")))
+    columns = pyarrow.Table.from_pylist(told).to_pydict()
+    assert columns["size"] == ["64", "original", "512"]
+    assert columns["alpha"] == [0.002, 1.0, 0.5]
+    assert columns["moment_weights"] == ["", "", "1.0,0.0,1.0,0.0,1.0"]
 
 
 def test_a_second_run_does_nothing_and_loads_no_torch(pictures, out):

@@ -95,7 +95,7 @@ def _told(tasks: list[Task]) -> list[dict[str, Any]]:
     columns = _columns(task.to_dict() for task in tasks)
     rows = [{**task.recipe.to_dict(), **task.to_dict()} for task in tasks]
     for column in columns:
-        if len({type(row[column]) for row in rows} | {list}) > 2:  # 512 beside 'original'
+        if len({type(row[column]) for row in rows}) > 1:  # 512 beside 'original'
             for row in rows:
                 row[column] = str(row[column])
     return [
