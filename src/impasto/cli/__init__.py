@@ -13,6 +13,7 @@ from impasto.types import ImpastoError
 
 COMMANDS: dict[str, str] = {
     "stylize": "paint a picture in the style of another",
+    "batch": "paint many pictures: a grid or a table of jobs, here or on a cluster",
     "score": "measure how well any picture has the style and the content",
     "rerun": "make a picture again from the record inside it",
     "resume": "continue an interrupted run from its checkpoint",
@@ -32,7 +33,10 @@ EPILOG = """examples:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run a command; 0 done, 1 a problem with the input, 2 wrong usage, 130 interrupted."""
+    """Run a command: its exit code.
+
+    0 done, 1 a problem with the input, 2 wrong usage, 3 some jobs failed, 130 interrupted.
+    """
     words = sys.argv[1:] if words is None else words
     process.tune()
     for stream in (sys.stdout, sys.stderr):
