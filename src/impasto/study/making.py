@@ -44,7 +44,7 @@ class Maker:
     def show(self, file: Path) -> str:
         """The name under which a picture is shown."""
         if file not in self.names:
-            name = f"{secrets.token_hex(12)}.webp"
+            name = f"{secrets.token_hex(12)}.jpg"  # 4:4:4; WebP would blur the colors
             picture = imagefile.read(file)
             alpha = None if picture.alpha is None else self._shown(picture.alpha[..., None])[..., 0]
             rgb = self._shown(picture.rgb)

@@ -34,7 +34,7 @@ h1 { font-size: 2rem; margin: 0 0 .5rem; } h2 { margin: 2.75rem 0 .5rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .9rem .35rem 0; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
-th { font-weight: 500; color: var(--soft); } th:first-child, td:first-child { text-align: left; }
+th { font-weight: 500; color: var(--soft); } .word { text-align: left; }
 tr.best td { font-weight: 600; } td.sure { color: var(--accent); font-weight: 600; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; padding: .5rem;
   box-sizing: border-box; }
@@ -193,7 +193,7 @@ def _strengths_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]
         [
             str(place),
             found.methods[each],
-            f"{found.strengths.logs[each]:+.2f}",
+            f"{found.strengths.logs[each]:+.2f}".replace("-", "−"),
             _range(found.strengths.intervals[each], scale=1, digits=2),
             f"{100 * found.strengths.beats(order[0], each):.0f}" if each != order[0] else "",
         ]
@@ -376,7 +376,9 @@ def _level(found: Findings) -> str:
 
 
 def _range(interval: Interval, *, scale: float = 100, digits: int = 1) -> str:
-    return f"{scale * interval.low:.{digits}f} to {scale * interval.high:.{digits}f}"
+    return f"{scale * interval.low:.{digits}f} to {scale * interval.high:.{digits}f}".replace(
+        "-", "−"
+    )
 
 
 def _p(p: float | None) -> str:
@@ -404,7 +406,11 @@ def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, best: int = -1, sure: Any = frozenset()
 ) -> str:
     lines = ['<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>']
-    lines += [f'<th scope="col">{escape(cell)}</th>' for cell in head]
+    words = {x for x, cell in enumerate(head) if x == 0 or cell in ("method", "over")}
+    kinds = dict.fromkeys(words, " class=word")
+    lines += [
+        f'<th scope="col"{kinds.get(x, "")}>{escape(cell)}</th>' for x, cell in enumerate(head)
+    ]
     lines.append("</tr></thead><tbody>")
     for y, row in enumerate(rows):
         cells = "".join(

@@ -183,7 +183,7 @@ def _add_files(app: FastAPI, booth: Booth) -> None:
         if name not in booth.pictures:
             raise HTTPException(404, "there is no such picture")
         kept = {"Cache-Control": "private, max-age=31536000, immutable"}  # names are never reused
-        return FileResponse(booth.pictures[name], media_type="image/webp", headers=kept)
+        return FileResponse(booth.pictures[name], media_type="image/jpeg", headers=kept)
 
 
 def api_answers(*codes: int) -> dict[int | str, dict[str, Any]]:

@@ -44,6 +44,8 @@ export async function draw(ballot, choose) {
   ];
   const images = [...sources, ...list.querySelectorAll("img")];
   await Promise.allSettled(images.map((image) => image.decode()));
+  const { naturalWidth, naturalHeight } = list.querySelector("img");
+  list.style.setProperty("--ratio", naturalWidth / naturalHeight || 1.5);
 }
 
 export function mark(place) {
