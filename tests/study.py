@@ -1,5 +1,6 @@
 """Studies for the tests: grids of pictures, a server in a process of its own, a real PostgreSQL."""
 
+import asyncio
 import contextlib
 import getpass
 import hashlib
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -82,6 +84,23 @@ def votes_in(url: str, identity: str) -> list[Any]:
         return found.choices()
     finally:
         found.close()
+
+
+class Client:
+    """Asks an application without a server."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        async def asked() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(asked())
 
 
 class Server:
