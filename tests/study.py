@@ -33,12 +33,15 @@ def word() -> str:
     return secrets.token_hex(16)
 
 
-def picture(path: Path, seed: int, size: tuple[int, int] = (48, 64), **options: Any) -> Path:
-    """Soft blots, different for every seed."""
+def picture(
+    path: Path, seed: int, *, scale: int = 16, grain: float = 0.0, record: Any = None
+) -> Path:
+    """Twelve fields of color, different for every seed, each of so many pixels squared."""
     rng = np.random.default_rng(seed)
     coarse = rng.random((3, 4, 3)).astype(np.float32)
-    pixels = coarse.repeat(size[0] // 3, 0).repeat(size[1] // 4, 1)
-    imagefile.write(path, pixels, **options)
+    pixels = coarse.repeat(scale, 0).repeat(scale, 1)
+    noise = grain * rng.standard_normal(pixels.shape).astype(np.float32)
+    imagefile.write(path, pixels + noise, record=record)
     return path
 
 
@@ -52,20 +55,24 @@ def record(content: Path, style: Path, method: str, **settings: Any) -> dict[str
 
 
 def results(
-    folder: Path, methods: tuple[str, ...] = METHODS, pairs: tuple[int, int] = (2, 2)
+    folder: Path,
+    methods: tuple[str, ...] = METHODS,
+    pairs: tuple[int, int] = (2, 2),
+    **look: Any,
 ) -> Path:
     """A folder of results with records, as of a batch, their inputs beside it."""
     inputs, made = folder / "inputs", folder / "grid"
     for each in (inputs, made):
         each.mkdir(parents=True)
-    contents = [picture(inputs / f"photo{n}.png", n) for n in range(pairs[0])]
-    styles = [picture(inputs / f"painting{n}.png", 50 + n) for n in range(pairs[1])]
+    contents = [picture(inputs / f"photo{n}.png", n, **look) for n in range(pairs[0])]
+    styles = [picture(inputs / f"painting{n}.png", 50 + n, **look) for n in range(pairs[1])]
     for content in contents:
         for style in styles:
             for method in methods:
                 name = f"{content.stem}-{style.stem}-{method}"
                 seed = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
-                picture(made / f"{name}.png", seed, record=record(content, style, method))
+                told = record(content, style, method)
+                picture(made / f"{name}.png", seed, record=told, **look)
     return made
 
 

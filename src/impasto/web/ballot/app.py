@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -30,9 +30,15 @@ KINDS = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-SEQUENCES = 4096  # of participants, kept in memory
+PEOPLE = 4096  # whose sequences are kept in memory
 
 Word = Annotated[str, InPath(pattern="^[0-9a-f]{32}$", description="32 random hexadecimal digits")]
+
+
+class Picture(Response):
+    """A picture, whole; to send a file of this size in parts would take longer."""
+
+    media_type = "image/jpeg"
 
 
 class Booth:
@@ -40,7 +46,8 @@ class Booth:
 
     def __init__(self, plan: Plan, folder: Path, store: Store) -> None:
         self.plan, self.store = plan, store
-        self.ballots = lru_cache(SEQUENCES)(lambda seat: sequence(plan.design, seat))
+        self.ballots = lru_cache(PEOPLE)(lambda seat: sequence(plan.design, seat))
+        self.seat = lru_cache(PEOPLE)(lambda who: store.standing(who).seat)  # for life
         # What can be asked for is a table; no word of a request becomes a path.
         self.pictures = {
             name: folder / PICTURES / name
@@ -146,7 +153,7 @@ def _api(booth: Booth) -> APIRouter:
 
         The same vote under the same key may be sent again: it counts once.
         """
-        method = booth.method(booth.store.standing(participant).seat, choice)
+        method = booth.method(booth.seat(participant), choice)
         standing = booth.store.vote(participant, key=key, position=choice.position, method=method)
         return booth.state(standing)
 
@@ -177,13 +184,13 @@ def _add_files(app: FastAPI, booth: Booth) -> None:
         body, kind = parts[name]
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
-    @app.get("/pictures/{name}", responses=api_answers(404), response_class=FileResponse)
+    @app.get("/pictures/{name}", responses=api_answers(404), response_class=Picture)
     def picture(name: str) -> Response:
         """A picture."""
         if name not in booth.pictures:
             raise HTTPException(404, "there is no such picture")
         kept = {"Cache-Control": "private, max-age=31536000, immutable"}  # names are never reused
-        return FileResponse(booth.pictures[name], media_type="image/jpeg", headers=kept)
+        return Picture(booth.pictures[name].read_bytes(), headers=kept)
 
 
 def api_answers(*codes: int) -> dict[int | str, dict[str, Any]]:
