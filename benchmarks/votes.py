@@ -21,7 +21,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
@@ -45,36 +44,49 @@ async def timed(times: list[float], asking: Any) -> Any:
     return answer
 
 
-async def person(client: httpx.AsyncClient, pause: float, times: dict[str, list[float]]) -> None:
-    who = f"/api/participants/{kit.word()}"
-    (await client.put(who)).raise_for_status()
-    while True:
-        state, pictures = await timed(times["page"], page(client, who))
-        if not state["ballot"]:
-            return
-        await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-        choice = {"position": state["ballot"]["position"], "place": random.randrange(pictures)}
-        vote = client.put(f"{who}/votes/{kit.word()}", json=choice)
-        (await timed(times["vote"], vote)).raise_for_status()
+class Person:
+    """Somebody at a browser, which opens up to six connections."""
+
+    def __init__(self, port: int) -> None:
+        self.lines = [kit.Line(port) for _ in range(6)]
+        self.who = f"/api/participants/{kit.word()}"
+
+    async def ask(self, method: str, path: str, body: Any = None, line: int = 0) -> bytes:
+        """The answer to a request over one of the connections."""
+        status, answer = await self.lines[line].ask(method, path, body)
+        assert status == 200, answer
+        return answer
+
+    async def page(self) -> Any:
+        """The state, and then the pictures of its ballot over all connections."""
+        state = json.loads(await self.ask("GET", self.who))
+        if ballot := state["ballot"]:
+            names = [ballot["content"], ballot["style"], *ballot["pictures"]]
+            parts = [names[first :: len(self.lines)] for first in range(len(self.lines))]
+            await asyncio.gather(*(self.pictures(each, part) for each, part in enumerate(parts)))
+        return state
+
+    async def pictures(self, line: int, names: list[str]) -> None:
+        """Pictures one after the other."""
+        for name in names:
+            await self.ask("GET", name, line=line)
+
+    async def vote(self, pause: float, times: dict[str, list[float]]) -> None:
+        """Vote on all ballots, with a look at each."""
+        await self.ask("PUT", self.who)
+        while ballot := (await timed(times["page"], self.page()))["ballot"]:
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+            place = random.randrange(len(ballot["pictures"]))
+            choice = {"position": ballot["position"], "place": place}
+            path = f"{self.who}/votes/{kit.word()}"
+            await timed(times["vote"], self.ask("PUT", path, choice))
+        for line in self.lines:
+            line.close()
 
 
-async def page(client: httpx.AsyncClient, who: str) -> tuple[Any, int]:
-    state = (await client.get(who)).json()
-    if not (ballot := state["ballot"]):
-        return state, 0
-    names = (ballot["content"], ballot["style"], *ballot["pictures"])
-    for answer in await asyncio.gather(*map(client.get, names)):
-        answer.raise_for_status()
-    return state, len(ballot["pictures"])
-
-
-async def everybody(url: str, pause: float) -> dict[str, list[float]]:
+async def everybody(port: int, pause: float) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {"vote": [], "page": []}
-    limits = httpx.Limits(max_connections=6 * VOTERS)  # as many as a browser opens
-    async with httpx.AsyncClient(
-        base_url=url, timeout=120, limits=limits, trust_env=False
-    ) as client:
-        await asyncio.gather(*(person(client, pause, times) for _ in range(VOTERS)))
+    await asyncio.gather(*(Person(port).vote(pause, times) for _ in range(VOTERS)))
     return times
 
 
@@ -84,7 +96,7 @@ def measure(made: Path, pause: float, url: str) -> dict[str, Any]:
         options = ["--database", url] if url else []
         with kit.serving(Path(folder), *options) as server:
             began = time.perf_counter()
-            times = asyncio.run(everybody(server.url, pause))
+            times = asyncio.run(everybody(server.port, pause))
             seconds = time.perf_counter() - began
         kept = kit.votes_in(url or store.local(Path(folder)), study.identity)
         assert len(kept) == len(times["vote"])
