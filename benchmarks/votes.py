@@ -5,7 +5,8 @@
 A server in a process of its own on loopback, on SQLite and on PostgreSQL. A page is what a browser
 asks for to show a ballot: its state and its eight pictures at once. Twice: with a pause of about a
 second between votes, which is faster than people are, and without any pause. All voters are one
-process on the same machine, which takes its part of it. Writes `benchmarks/data/votes.json`.
+process on the same machine, which takes its part of it. Writes `benchmarks/data/votes.json` and the
+table in `docs/study.md`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import platform
 import random
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ from impasto import files
 from impasto.study import store
 
 DATA = Path(__file__).parent / "data" / "votes.json"
+DOCS = ROOT / "docs" / "study.md"
+BEGIN, END = "<!-- votes: written by benchmarks/votes.py -->", "<!-- end -->"
 METHODS = ("adain", "gram", "mm", "ost", "wct", "cmd")
 VOTERS, PAIRS = 50, (2, 5)
 PAUSES = {"a pause of a second": 1.0, "no pause": 0.0}
@@ -118,6 +122,30 @@ def kilobytes(made: Path) -> int:
     return round(sum(sizes) / len(sizes) / 1000)
 
 
+def document(found: dict[str, Any]) -> None:
+    """Write the table of the documentation anew."""
+    lines = [
+        "| database | between votes | vote: median, p95 | page: median, p95 |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['database']} | {row['between votes']} "
+        f"| {row['vote, median ms']:.0f}, {row['vote, p95 ms']:.0f} ms "
+        f"| {row['page, median ms']:.0f}, {row['page, p95 ms']:.0f} ms |"
+        for row in found["rows"]
+    ]
+    words = (
+        f"{VOTERS} voters at once, {found['rows'][0]['votes']} votes each; a page is the state and "
+        f"eight pictures of {found['kilobytes of a picture']} kB. Taken with voters and server "
+        f"on one machine ({found['machine']}) whose load by other programs was "
+        f"{found['load average before']}; by `benchmarks/votes.py`."
+    )
+    before, _, rest = DOCS.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    text = "\n".join([BEGIN, *lines, "", *textwrap.wrap(words, 118), END])
+    files.write_atomically(DOCS, f"{before}{text}{after}".encode())
+
+
 def main() -> None:
     rows, busy = [], round(os.getloadavg()[0], 1)
     with tempfile.TemporaryDirectory() as folder, kit.postgres() as postgres:
@@ -129,12 +157,13 @@ def main() -> None:
                 rows.append(row | measure(made, pause, url))
                 print(rows[-1], flush=True)
     found = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.python_version()}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "load average before": busy,  # by other programs
         "kilobytes of a picture": size,
         "rows": rows,
     }
     files.write_atomically(DATA, (json.dumps(found, indent=1) + "\n").encode())
+    document(found)
 
 
 if __name__ == "__main__":

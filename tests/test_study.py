@@ -428,6 +428,12 @@ def test_the_papers_totals_give_the_papers_table(tmp_path: Path, capsys: Any) ->
     assert ranking == ["CMD", "Gatys", "OST", "WCT", "MM", "AdaIN"]
 
 
+def test_the_documentation_shows_what_the_command_prints() -> None:
+    totals = dict(zip(PAPERS_METHODS, PAPER, strict=True))
+    document = Path(__file__).parents[1] / "docs" / "study.md"
+    assert report.text(findings.of_totals(totals)) in document.read_text()
+
+
 @pytest.mark.parametrize(
     "text", ["", "method,votes\ncmd,3\n", "a,b\n1,2\n", "method,votes\ncmd,x\ngram,1\n", "\0"]
 )
