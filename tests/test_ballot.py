@@ -3,11 +3,14 @@
 import asyncio
 import json
 import random
+import signal
+import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import schemathesis
 import sqlalchemy as sa
@@ -105,6 +108,32 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
     answer = client.request(method, path.format(who=who, key=key), json=body)
     assert answer.status_code == status
     assert isinstance(answer.json()["detail"], str)
+
+
+def test_a_database_that_is_away_is_told_and_the_vote_can_be_sent_again(
+    tmp_path: Path, study: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "WAIT_SECONDS", 0.1)
+    votes = store.connect(store.local(tmp_path), study.identity)
+    client = kit.Client(app.create(study, tmp_path, votes))
+    who, key = f"/api/participants/{kit.word()}", kit.word()
+    client.request("PUT", who)
+    other = sqlite3.connect(tmp_path / store.FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # another program holds it
+    choice = {"position": 0, "place": 0}
+    answer = client.request("PUT", f"{who}/votes/{key}", json=choice)
+    assert answer.status_code == 503
+    assert "does not answer" in answer.json()["detail"]
+    other.execute("ROLLBACK")
+    other.close()
+    assert client.request("PUT", f"{who}/votes/{key}", json=choice).json()["done"] == 1
+    votes.close()
+
+
+def test_ctrl_c_ends_the_server_quietly(tmp_path: Path, study: Plan) -> None:
+    with kit.serving(tmp_path) as server:
+        assert httpx.get(f"{server.url}/api/study", trust_env=False).status_code == 200
+        assert server.kill(signal.SIGINT) == 0
 
 
 def test_a_study_without_its_pictures_is_not_served(tmp_path: Path, study: Plan) -> None:

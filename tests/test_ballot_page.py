@@ -109,7 +109,13 @@ def test_two_people_vote_at_once_and_the_report_counts_them(
     ]
     assert cli.main(["study", "report", str(tmp_path)]) == 0
     assert "8 votes by 2 participants" in capsys.readouterr().out
-    assert "Spring" in (tmp_path / "report/report.html").read_text()
+    report = first.context.new_page()
+    for width in (1280, 360):
+        report.set_viewport_size({"width": width, "height": 800})
+        report.goto((tmp_path / "report/report.html").as_uri())
+        assert report.get_by_role("heading", level=1).inner_text() == "Spring"
+        assert report.evaluate("document.documentElement.scrollWidth") <= width
+        assert_accessible(report)
 
 
 def test_undo_reload_and_another_person(

@@ -89,7 +89,7 @@ def summary(found: Findings) -> list[str]:
     sentences.append(
         f"{found.methods[best]} leads; its lead over {found.methods[next_best]}, "
         f"{abs(100 * comparison.difference.lead):.1f} points ({_range(lead)}), "
-        f"{verdict} (p = {_p(comparison.difference.p)}, with all {len(found.comparisons)} "
+        f"{verdict} ({_equals(comparison.difference.p)}, with all {len(found.comparisons)} "
         f"comparisons in view {_p(comparison.difference.adjusted)})."
     )
     return sentences
@@ -144,11 +144,11 @@ def _votes_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]:
             "are alike; it is the thick band in the figure."
         )
     equal = (
-        f"If all methods were equally liked, votes as uneven as these had p = {_p(found.equal)}."
+        f"If all methods were equally liked, votes as uneven as these had {_equals(found.equal)}."
     )
     return [
         "<h2>Votes</h2>",
-        _table(head, rows, best=0),
+        _table("votes", head, rows, best=0),
         _figure(pictures.get("shares"), "Share of each method with its interval; dashed: chance"),
         f'<p class="note">{escape(note)} {escape(equal)}</p>',
     ]
@@ -184,7 +184,7 @@ def _comparisons_part(found: Findings) -> list[str]:
             " “By participants” takes each person's lead as one observation and flips its sign: "
             "the safer test where people differ."
         )
-    return ["<h2>Differences</h2>", _table(head, rows, sure=sure), _note(note)]
+    return ["<h2>Differences</h2>", _table("differences", head, rows, sure=sure), _note(note)]
 
 
 def _strengths_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]:
@@ -211,7 +211,7 @@ def _strengths_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]
         )
     return [
         "<h2>Ranking</h2>",
-        _table(head, rows, best=0),
+        _table("ranking", head, rows, best=0),
         _figure(pictures.get("strengths"), "Log-strength of each method with its interval"),
         _note(note),
     ]
@@ -263,7 +263,7 @@ def _groups_part(
     return [
         f"<h2>{title}</h2>",
         *([_figure(picture, f"Per cent of votes by {kind} and method")] if picture else []),
-        _table(head, rows, sure=sure),
+        _table(title.lower(), head, rows, sure=sure),
         _note(note),
     ]
 
@@ -387,6 +387,10 @@ def _p(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
+def _equals(p: float) -> str:
+    return f"p {_p(p)}" if p < 0.001 else f"p = {_p(p)}"
+
+
 def _many(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -403,9 +407,16 @@ def _figure(svg: bytes | None, words: str) -> str:
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, best: int = -1, sure: Any = frozenset()
+    name: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    best: int = -1,
+    sure: Any = frozenset(),
 ) -> str:
-    lines = ['<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>']
+    """A table that can be moved sideways by the keyboard where it is too wide."""
+    lines = [f'<div class="wide" tabindex="0" role="region" aria-label="{name}">']
+    lines.append("<table><thead><tr>")
     words = {x for x, cell in enumerate(head) if x == 0 or cell in ("method", "over")}
     kinds = dict.fromkeys(words, " class=word")
     lines += [
@@ -413,9 +424,9 @@ def _table(
     ]
     lines.append("</tr></thead><tbody>")
     for y, row in enumerate(rows):
+        marks = [" class=sure" if (y, x) in sure else kinds.get(x, "") for x in range(len(row))]
         cells = "".join(
-            f"<td{' class=sure' if (y, x) in sure else ''}>{escape(cell)}</td>"
-            for x, cell in enumerate(row)
+            f"<td{mark}>{escape(cell)}</td>" for mark, cell in zip(marks, row, strict=True)
         )
         lines.append(f"<tr{' class=best' if y == best else ''}>{cells}</tr>")
     return "".join([*lines, "</tbody></table></div>"])

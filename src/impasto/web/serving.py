@@ -84,16 +84,16 @@ def serve(app: Application, listening: socket.socket, *, browser: str = "") -> N
 
     The socket listens already, so the browser may be sent to its link before the first answer.
     """
-    if browser:
-        with contextlib.suppress(webbrowser.Error):
-            webbrowser.open(browser)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # nobody may say for others where they come from
-        timeout_graceful_shutdown=LAST_SECONDS,
-    )
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
+        if browser:
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(browser)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nobody may say for others where they come from
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
         uvicorn.Server(config).run(sockets=[listening])

@@ -139,4 +139,4 @@ element("another").addEventListener("click", () => {
   element("welcome-title").focus();
 });
 document.addEventListener("keydown", press);
-start();
+start().catch((problem) => notice(problem.message));
