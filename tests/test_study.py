@@ -358,6 +358,14 @@ def test_the_database_itself_refuses_a_second_standing_vote(votes: store.Store) 
         connection.execute(tables.votes.insert().values(row))
 
 
+def test_a_study_takes_only_so_many(votes: store.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_PARTICIPANTS", 2)
+    known = [kit.word(), kit.word()]
+    assert [votes.join(who).seat for who in (*known, *known)] == [0, 1, 0, 1]
+    with pytest.raises(store.Conflict, match="all the participants"):
+        votes.join(kit.word())
+
+
 def test_studies_in_one_database_do_not_meet(tmp_path: Path) -> None:
     who, key = kit.word(), kit.word()
     for study in ("a" * 32, "b" * 32):

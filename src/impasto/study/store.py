@@ -26,6 +26,7 @@ from impasto.types import ImpastoError
 
 FILE = "votes.sqlite"
 MIGRATIONS = Path(__file__).parent / "migrations"
+MOST_PARTICIPANTS = 100_000  # whoever has the link may join; nobody may fill the disk
 WAIT_SECONDS = 30  # for a lock, a connection or a server
 
 
@@ -73,6 +74,8 @@ class Store:
                 return standing
             taken = sa.select(sa.func.count()).select_from(participants)
             seat = connection.scalar(taken.where(participants.c.study == self.study)) or 0
+            if seat >= MOST_PARTICIPANTS:
+                raise Conflict("this study has all the participants it can take")
             row = {"study": self.study, "id": participant, "seat": seat}
             connection.execute(participants.insert().values(row))
             return Standing(seat, 0, None)
