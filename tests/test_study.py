@@ -220,6 +220,17 @@ def test_inputs_are_found_where_they_went_by_their_hash(tmp_path: Path) -> None:
     assert grid.read(made, images=tmp_path / "elsewhere").cells == found.cells
 
 
+def test_inputs_named_from_where_the_grid_was_made_are_found_from_anywhere(tmp_path: Path) -> None:
+    made = kit.results(tmp_path, pairs=(1, 1))
+    content, style = Path("inputs/photo0.png"), Path("inputs/painting0.png")
+    for method in kit.METHODS:
+        told = kit.record(tmp_path / content, tmp_path / style, method)
+        told["inputs"]["content"]["path"] = str(content)
+        told["inputs"]["style"]["path"] = str(style)
+        kit.picture(made / f"photo0-painting0-{method}.png", 3, record=told)
+    assert grid.read(made).cells[0].content == tmp_path / content
+
+
 def test_names_that_are_equal_stay_apart(tmp_path: Path) -> None:
     files = [
         tmp_path / "a" / "photo.png",
@@ -553,7 +564,7 @@ def test_from_real_results_to_a_report_by_the_command(tmp_path: Path) -> None:
         result.save(tmp_path / f"grid/coffee-{method}.png")
     made = run("study", "create", "--grid", "grid", "-o", "study", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    assert "1 pairs, 2 methods (cmd, gram)" in made.stdout
+    assert "1 pair, 2 methods (cmd, gram)" in made.stdout
     study = plan.load(tmp_path / "study")
     votes = store.connect(store.local(tmp_path / "study"), study.identity)
     for _ in range(2):

@@ -163,7 +163,7 @@ def _create(arguments: argparse.Namespace) -> int:
 def _summary(plan: Plan, folder: Path) -> str:
     design = plan.design
     return (
-        f"{len(plan.pairs)} pairs, {len(plan.methods)} methods ({', '.join(plan.methods)}), "
+        f"{len(plan.pairs)} pair{'s' * (len(plan.pairs) > 1)}, {len(plan.methods)} methods ({', '.join(plan.methods)}), "
         f"{design.length} ballots for each participant\n"
         f"open the voting page with: impasto study serve {folder}"
     )

@@ -157,7 +157,7 @@ def _text(value: Any) -> str:
 def _input(origin: Origin, result: Result, folders: list[Path]) -> Path:
     """The file of an input: where it was, beside its result, or anywhere in the folders."""
     named = Path(origin.path)
-    near = [result.file.parent, *folders]
+    near = [result.file.parent, *folders, *(folder.resolve().parent for folder in folders)]
     places = [
         named,
         *(folder / named for folder in near),
