@@ -227,6 +227,25 @@ def test_a_choice_survives_a_server_that_is_killed(
     assert len(kit.votes_in(store.local(tmp_path), study.identity)) == 2
 
 
+def test_nobody_chooses_before_every_picture_is_there(
+    tmp_path: Path, made: Path, page_of: Callable[..., Page]
+) -> None:
+    study = kit.study(tmp_path, made)
+    with kit.serving(tmp_path) as server:
+        page = page_of(server.url, allowed="ERR_FAILED")
+        page.route("**/pictures/*", lambda route: route.abort())
+        page.get_by_role("button", name="Begin").click()
+        expect(page.locator("#notice")).to_contain_text("does not come")
+        page.keyboard.press("1")
+        page.unroute("**/pictures/*")
+        count(page, 1, 4)  # still the first
+        expect(page.locator("#notice")).to_be_empty()
+        assert page.evaluate(
+            "[...document.querySelectorAll('#board img')].every((image) => image.naturalWidth > 0)"
+        )
+    assert kit.votes_in(store.local(tmp_path), study.identity) == []
+
+
 def test_two_windows_of_one_person_do_not_vote_twice(
     tmp_path: Path, made: Path, page_of: Callable[..., Page]
 ) -> None:

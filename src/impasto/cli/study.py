@@ -161,10 +161,10 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 def _summary(plan: Plan, folder: Path) -> str:
-    design = plan.design
+    pairs = f"{len(plan.pairs)} pair{'s' if len(plan.pairs) > 1 else ''}"
     return (
-        f"{len(plan.pairs)} pair{'s' * (len(plan.pairs) > 1)}, {len(plan.methods)} methods ({', '.join(plan.methods)}), "
-        f"{design.length} ballots for each participant\n"
+        f"{pairs}, {len(plan.methods)} methods ({', '.join(plan.methods)}), "
+        f"{plan.design.length} ballots for each participant\n"
         f"open the voting page with: impasto study serve {folder}"
     )
 

@@ -29,8 +29,23 @@ function option(source, place, choose) {
   return item;
 }
 
+// Nobody should choose among pictures of which one is missing: ask for it until it comes.
+async function load(image, tell) {
+  for (;;) {
+    try {
+      return await image.decode();
+    } catch {
+      tell(true);
+      await new Promise((wake) => setTimeout(wake, 1000));
+      const source = image.src;
+      image.src = "";
+      image.src = source;
+    }
+  }
+}
+
 // Draw a ballot; resolves when every picture is there to be compared.
-export async function draw(ballot, choose) {
+export async function draw(ballot, choose, tell) {
   const sources = document.querySelectorAll("#sources img");
   sources[0].src = ballot.content;
   sources[1].src = ballot.style;
@@ -43,7 +58,8 @@ export async function draw(ballot, choose) {
     ...ballot.pictures.map((source, place) => ({ source, caption: `picture ${place + 1}`, place })),
   ];
   const images = [...sources, ...list.querySelectorAll("img")];
-  await Promise.allSettled(images.map((image) => image.decode()));
+  await Promise.all(images.map((image) => load(image, tell)));
+  tell(false);
   const { naturalWidth, naturalHeight } = list.querySelector("img");
   list.style.setProperty("--ratio", naturalWidth / naturalHeight || 1.5);
 }

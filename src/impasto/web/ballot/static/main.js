@@ -41,7 +41,8 @@ async function draw(next) {
   }
   show("ballot");
   element("board").classList.add("loading");
-  await board.draw(state.ballot, choose);
+  const tell = (missing) => notice(missing ? "A picture does not come; asking for it again …" : "");
+  await board.draw(state.ballot, choose, tell);
   element("board").classList.remove("loading");
   element("question").focus({ preventScroll: true });
   window.scrollTo(0, 0);
