@@ -55,9 +55,11 @@ bench: setup  ## measure, in ratios: docs/performance.md; with IMAGES=folder als
 	$(if $(IMAGES),$(BIN)/python benchmarks/quality.py $(IMAGES) 512 --preset fast)
 	$(if $(IMAGES),$(BIN)/python benchmarks/peer.py $(IMAGES) 512 100 --preset fast)
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/votes.py
 
 docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py
+	$(BIN)/python scripts/study_screenshots.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache demo.png

@@ -250,6 +250,14 @@ def test_by_default_a_socket_is_local() -> None:
         serving.listen(port=70_000)
 
 
+def test_answers_are_not_held_back_by_the_kernel() -> None:
+    """What asyncio asks of a socket before it sends small packets at once (TCP_NODELAY)."""
+    with serving.listen() as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
+
+
 def test_tokens_are_long_and_never_twice() -> None:
     tokens = {serving.new_token() for _ in range(1000)}
     assert len(tokens) == 1000

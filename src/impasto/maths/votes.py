@@ -100,9 +100,18 @@ def wilson(votes: float, total: float, *, confidence: float = CONFIDENCE) -> Int
     return Interval(low, high)
 
 
-def shares(counts: Sequence[int], *, confidence: float = CONFIDENCE) -> list[Share]:
-    """The share of every item, with intervals; those of Goodman (1965) split the error evenly."""
-    total, each = _total(counts), 1 - (1 - confidence) / len(counts)
+def shares(
+    counts: Sequence[int],
+    *,
+    shown: Sequence[int] | None = None,
+    confidence: float = CONFIDENCE,
+) -> list[Share]:
+    """The share of every item, with intervals; those of Goodman (1965) split the error evenly.
+
+    ``shown`` says how often each was to be chosen; where nothing is said, on every ballot.
+    """
+    totals = [_total(counts)] * len(counts) if shown is None else shown
+    each = 1 - (1 - confidence) / len(counts)
     return [
         Share(
             votes,
@@ -110,18 +119,30 @@ def shares(counts: Sequence[int], *, confidence: float = CONFIDENCE) -> list[Sha
             wilson(votes, total, confidence=confidence),
             wilson(votes, total, confidence=each),
         )
-        for votes in counts
+        for votes, total in zip(counts, totals, strict=True)
     ]
 
 
 def equal_shares(counts: Sequence[int]) -> float:
     """The probability of shares as unequal as these if all items are equally liked (χ²)."""
-    total, freedom = _total(counts), len(counts) - 1
-    if not total or not freedom:
+    _total(counts)
+    return equal_strengths({tuple(range(len(counts))): counts}, len(counts))
+
+
+def equal_strengths(ballots: Ballots, items: int) -> float:
+    """The probability of votes as uneven as these if all items are equally liked.
+
+    The score test at equal strengths, u' I⁺ u ~ χ²; with one set of items it is Pearson's.
+    """
+    shown = list(ballots.items())
+    score, information = np.zeros(items), _information(shown, np.zeros(items))
+    for chosen, votes in shown:
+        score[list(chosen)] += np.array(votes) - sum(votes) / len(chosen)
+    freedom = int(np.linalg.matrix_rank(information))
+    if not freedom:
         return 1.0
-    expected = total / len(counts)
-    statistic = sum((votes - expected) ** 2 for votes in counts) / expected
-    tail = torch.special.gammaincc(_double(freedom / 2), _double(statistic / 2))
+    statistic = float(score @ np.linalg.pinv(information) @ score)
+    tail = torch.special.gammaincc(_double(freedom / 2), _double(max(statistic, 0.0) / 2))
     return float(tail)
 
 
@@ -189,14 +210,19 @@ def flip_test(leads: Sequence[float], *, seed: int = 0) -> float:
 
 
 def shares_by_voter(
-    table: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE, seed: int = 0
+    table: Sequence[Sequence[int]],
+    *,
+    shown: Sequence[Sequence[int]] | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
 ) -> list[Interval]:
     """Intervals of all shares from votes (voters, items): a bootstrap of voters, not of votes."""
     votes = np.asarray(table, dtype=np.float64)
+    totals = votes.sum(1, keepdims=True) if shown is None else np.asarray(shown, dtype=np.float64)
     rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(votes), [1 / len(votes)] * len(votes), size=RESAMPLES) @ votes
-    totals = drawn.sum(1, keepdims=True)
-    return _percentiles((drawn / np.where(totals > 0, totals, 1)).T, confidence)
+    drawn = rng.multinomial(len(votes), [1 / len(votes)] * len(votes), size=RESAMPLES)
+    whole = drawn @ totals
+    return _percentiles((drawn @ votes / np.where(whole > 0, whole, 1)).T, confidence)
 
 
 def strengths(ballots: Ballots, items: int, *, confidence: float = CONFIDENCE) -> Strengths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import secrets
 import socket
 import webbrowser
@@ -14,6 +15,7 @@ from impasto.types import ImpastoError
 from impasto.web.guard import LOCAL_NAMES, MAX_BYTES, Application, Guard
 
 LOCAL = "127.0.0.1"
+BACKLOG = 2048  # connections that wait to be taken
 LAST_SECONDS = 3  # for requests under way when the server is told to end
 
 
@@ -35,13 +37,20 @@ def listen(host: str = LOCAL, port: int = 0) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if not 0 <= port <= 65_535:
         raise ImpastoError(f"port {port} does not exist; choose one up to 65535, or 0 for any free")
+    # Said to be TCP, or asyncio would not switch off the delay of small packets: 40 ms an answer.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        if os.name == "posix":  # a server that ended a moment ago does not hold its port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
     except OSError as problem:
+        listening.close()
         reason = problem.strerror or problem
         raise ImpastoError(
             f"cannot listen on {host} port {port}: {reason}; choose another --port, 0 is any free"
         ) from None
+    return listening
 
 
 def link(listening: socket.socket, token: str = "") -> str:
@@ -75,16 +84,16 @@ def serve(app: Application, listening: socket.socket, *, browser: str = "") -> N
 
     The socket listens already, so the browser may be sent to its link before the first answer.
     """
-    if browser:
-        with contextlib.suppress(webbrowser.Error):
-            webbrowser.open(browser)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # nobody may say for others where they come from
-        timeout_graceful_shutdown=LAST_SECONDS,
-    )
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
+        if browser:
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(browser)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nobody may say for others where they come from
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,1 @@
+"""The history of the tables, for Alembic; :func:`impasto.study.store.connect` runs it."""
