@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "weights": "list, verify or fetch the networks",
     "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
+    "paper": "reproduce the experiments of the paper as one report",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
