@@ -14,6 +14,7 @@ from impasto.types import ImpastoError
 COMMANDS: dict[str, str] = {
     "stylize": "paint a picture in the style of another",
     "score": "measure how well any picture has the style and the content",
+    "inspect": "draw the features of a picture before, after and in its style",
     "rerun": "make a picture again from the record inside it",
     "resume": "continue an interrupted run from its checkpoint",
     "methods": "list the ways to measure style",

@@ -93,7 +93,7 @@ def sheet(
         above = titles[number] if number < len(titles) else ()
         for column in range(columns):
             image = row[column] if column < len(row) else None
-            _place(axes[number, column], image, above[column] if column < len(above) else "")
+            place(axes[number, column], image, above[column] if column < len(above) else "")
     return figure
 
 
@@ -122,7 +122,8 @@ def _tallest(row: Sequence[Image | None]) -> float:
     return max(min(1.0, image.shape[1] / image.shape[2]) for image in row if image is not None)
 
 
-def _place(axes: Axes, image: Image | None, title: str) -> None:
+def place(axes: Axes, image: Image | None, title: str = "") -> None:
+    """A picture without axes, or nothing."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)

@@ -67,12 +67,8 @@ class Reproduction:
 
     def is_done(self, name: str) -> bool:
         """Whether the data and the figure of an experiment are there, made by this very plan."""
-        try:
-            return bool(self._read(name)["key"] == self._key(name)) and all(
-                self._file(name, suffix).exists() for suffix in (".csv", ".png", ".svg")
-            )
-        except (OSError, ValueError, KeyError):
-            return False
+        drawn = all(self._file(name, suffix).exists() for suffix in (".csv", ".png", ".svg"))
+        return drawn and self._known(name) is not None
 
     def write_report(self) -> None:
         """The page of all experiments that are in the folder."""
@@ -102,17 +98,28 @@ class Reproduction:
     def _measure(self, name: str, done: float, total: float) -> Iterator[Tick]:
         """Data, table and figure of an experiment whose pictures are there."""
         module, gallery, own = experiment(name), self.gallery, effort(name, self.plan)
-        work = _Work(module.measure(self.plan, gallery))
-        for share in work:
-            yield Tick((done + share * own) / total, f"{name}: measuring")
-        data = json.loads(json.dumps(work.data, allow_nan=False))
+        data = self._known(name)
+        if data is None:
+            work = _Work(module.measure(self.plan, gallery))
+            for share in work:
+                yield Tick((done + share * own) / total, f"{name}: measuring")
+            kept = {"key": self._key(name), "made": made(self.plan), "data": work.data}
+            text = json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False)
+            _write(self._file(name, ".json"), text.encode())
+            data = json.loads(text)["data"]
         with figures.look():
             drawn = figures.rendered(module.draw(data, gallery))
         for suffix, content in drawn.items():
             _write(self._file(name, suffix), content)
         _write(self._file(name, ".csv"), as_csv(module.rows(data)).encode())
-        kept = {"key": self._key(name), "made": made(self.plan), "data": data}
-        _write(self._file(name, ".json"), json.dumps(kept, indent=1, ensure_ascii=False).encode())
+
+    def _known(self, name: str) -> Data | None:
+        """The data of an experiment, if they are there and made by this very plan."""
+        try:
+            found = self._read(name)
+            return found["data"] if found["key"] == self._key(name) else None
+        except (OSError, ValueError, KeyError):
+            return None
 
     def _key(self, name: str) -> str:
         """What the data depend on, as a hash."""
