@@ -21,7 +21,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from impasto.cli import main
-from impasto.experiments import EXPERIMENTS, distances, experiment, figures, listed, report, toy
+from impasto.experiments import (
+    EXPERIMENTS,
+    ablation,
+    alignment,
+    convergence,
+    distances,
+    experiment,
+    figures,
+    inspection,
+    listed,
+    report,
+    toy,
+    votes,
+)
 from impasto.experiments.plan import (
     SYSTEMS,
     Order,
@@ -32,6 +45,7 @@ from impasto.experiments.plan import (
     sample_pairs,
 )
 from impasto.experiments.reproduction import REPORT, Reproduction, chosen
+from impasto.optimize import PAPER_DIFFERENCE, is_settled
 from impasto.recipe import METHODS
 from impasto.types import ImpastoError
 
@@ -62,7 +76,18 @@ def plan(folders: dict[str, str]) -> Plan:
     )
 
 
-def aligned(name: str, *, count: int = 2000, steps: int = 1000) -> torch.Tensor:
+@pytest.fixture(scope="module")
+def everything(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all experiments."""
+    folder = tmp_path_factory.mktemp("everything")
+    ticks = list(Reproduction(plan=plan, folder=folder).run(list(EXPERIMENTS)))
+    shares = [tick.share for tick in ticks]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1
+    return folder
+
+
+def aligned(name: str, *, count: int = 1000, steps: int = 500) -> torch.Tensor:
     source, target = (points[:count] for points in toy.samples())
     *_, (_, points) = toy.aligned(source, target, toy.LOSSES[name], steps=steps)
     return points
@@ -82,7 +107,7 @@ class TestToy:
     """What the paper's figure 2 claims."""
 
     def test_second_orders_do_not_align_and_central_moments_do(self) -> None:
-        target = toy.samples()[1][:2000]
+        target = toy.samples()[1][:1000]
         distance = {
             name: scipy.stats.wasserstein_distance(aligned(name).flatten(), target.flatten())
             for name in ("MMD", "MM", "OT", "CMD, K = 5", "CMD, K = 50")
@@ -234,6 +259,154 @@ class Sources(HTMLParser):
         self.texts.append(data)
 
 
+class TestAblation:
+    """The triangle of figure 4."""
+
+    def test_weights_are_those_of_the_text(self) -> None:
+        assert ablation.weights(2, 2) == (0, 1, 0, 0, 0)
+        assert ablation.weights(2, 4) == (0, 1, 1, 1, 0)
+        assert len(set(ablation.CELLS)) == 15
+
+    def test_changes_tell_one_from_another(self, photo: torch.Tensor) -> None:
+        photo = 0.2 + 0.5 * photo
+        assert set(ablation.changes(photo, photo).values()) == {0.0}
+        lighter = ablation.changes(photo + 0.1, photo)
+        assert lighter["brightness"] > 0.1
+        assert max(lighter[kind] for kind in ("contrast", "color")) < 1e-4
+        luma = torch.einsum("chw,c->hw", photo, torch.tensor(ablation.LUMA))
+        gray = ablation.changes(luma.expand(3, -1, -1), photo)
+        assert gray["color"] > 0.1
+        assert max(value for kind, value in gray.items() if kind != "color") < 1e-4
+
+
+class TestConvergence:
+    """The stop rule, looked at from outside."""
+
+    @given(st.lists(st.floats(0.001, 10), min_size=2, max_size=40))
+    def test_rule_fires_where_the_gap_closes(self, styles: list[float]) -> None:
+        closed = [
+            step for step, gap in enumerate(convergence.gaps(styles)) if gap <= PAPER_DIFFERENCE
+        ]
+        fired = convergence.first(is_settled, styles)
+        assert fired == min((step for step in closed if step), default=None)
+
+    def test_a_rule_that_never_fires(self) -> None:
+        assert convergence.first(lambda losses: False, [1.0, 2.0]) is None
+
+
+class TestAlignment:
+    """Scores, intervals, verdicts."""
+
+    def test_content_is_one_and_style_is_zero(
+        self, encoder: Any, painting: torch.Tensor, photo: torch.Tensor
+    ) -> None:
+        style, content = (distances.features_of(encoder, one) for one in (painting, photo))
+        before = alignment.measured(content, style)
+        same = alignment.scores(before, before)
+        assert same.pop("classifier") > 0.2
+        assert list(same.values()) == pytest.approx([1.0] * len(same))
+        there = alignment.scores(alignment.measured(style, style), before)
+        assert max(there.values()) < 1e-6
+
+    @given(st.lists(st.floats(-5, 5), min_size=2, max_size=20))
+    def test_interval_holds_the_mean(self, values: list[float]) -> None:
+        told = alignment.summary(values)
+        assert told.mean == pytest.approx(np.mean(values), abs=1e-12)
+        assert min(values) - 1e-9 <= told.interval.low <= told.mean + 1e-9
+        assert told.mean - 1e-9 <= told.interval.high <= max(values) + 1e-9
+
+    def test_interval_is_that_of_scipy(self) -> None:
+        values = np.random.default_rng(1).gamma(2, size=12)
+        other = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=3)
+        found = alignment.summary(values.tolist()).interval
+        assert found == pytest.approx(tuple(other.confidence_interval), rel=0.05)
+
+    def test_verdict_tells_clear_leads_only(self) -> None:
+        found = {
+            "cmd": {"x": [0.2, 0.3, 0.25]},
+            "gram": {"x": [0.6, 0.6, 0.7]},
+            "mm": {"x": [0.1, 0.5, 0.2]},
+            "wct": {"x": [0.1, 0.1, 0.1]},
+        }
+        text, wins = alignment.verdict(found, "x", ["gram", "mm", "wct"])
+        assert "less than Gatys (0.63)" in text
+        assert "more than WCT (0.10)" in text
+        assert "MM" not in text
+        assert not wins
+        assert alignment.verdict(found, "x", ["gram"])[1]
+
+
+class TestVotes:
+    """The paper's table, checked by another library."""
+
+    def test_numbers_are_those_of_scipy(self, plan: Plan, tmp_path: Path) -> None:
+        data = finished("votes", plan, tmp_path)
+        leads = {each["over"]: each for each in data["leads"]}
+        assert data["total"] == 2704
+        assert leads["Gatys"]["lead"] == pytest.approx(54 / 2704)
+        assert leads["Gatys"]["p"] == pytest.approx(scipy.stats.binomtest(587, 1120).pvalue)
+        counts = list(votes.VOTES.values())
+        assert data["equal"] == pytest.approx(scipy.stats.chisquare(counts).pvalue, rel=1e-6)
+        assert "54 votes" in votes.caption(data).seen
+        assert "not of Gatys and OST" in votes.caption(data).seen
+
+
+class TestInspection:
+    """One picture in the light of feature distributions."""
+
+    def test_described_is_what_scipy_says(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        before, target = (torch.randn(500, 3, generator=generator) + k for k in (0, 1))
+        data = inspection.described({"before": before, "after": target, "target": target})
+        assert data["residuals"]["after"] == [0.0] * inspection.MOMENTS
+        moments = [
+            scipy.stats.moment(side.double().sigmoid().numpy(), 3, axis=0)
+            for side in (before, target)
+        ]
+        wanted = float(np.linalg.norm(moments[0] - moments[1]))
+        assert data["residuals"]["before"][2] == pytest.approx(wanted, rel=1e-3)
+        for histogram in data["histograms"].values():
+            assert sum(histogram) / len(histogram) == pytest.approx(1)  # a density on [0, 1]
+        shift = (before.sigmoid().mean(0) - target.sigmoid().mean(0)).abs()
+        assert data["channel"]["index"] == int(shift.argmax())
+
+    def test_transparent_parts_do_not_count(self, files: dict[str, str]) -> None:
+        picture = PIL.Image.open(files["content"]).convert("RGBA")
+        spoiled = picture.copy()
+        spoiled.paste((255, 0, 0, 0), (0, 0, picture.width // 2, picture.height))
+        whole, half = (
+            inspection.inspect(each, each, files["style"]) for each in (picture, spoiled)
+        )
+        assert whole["layers"]["conv1_1"]["histograms"] != half["layers"]["conv1_1"]["histograms"]
+        for each in half["layers"].values():
+            assert each["residuals"]["before"] == each["residuals"]["after"]
+
+    def test_command_draws_and_tells(self, files: dict[str, str], tmp_path: Path) -> None:
+        figure, numbers = tmp_path / "f.svg", tmp_path / "f.json"
+        sources = ("--content", files["content"], "--style", files["style"])
+        done = impasto("inspect", files["style"], *sources, "-o", figure, "--json", numbers)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "conv1_1 0%" in done.stdout  # the style itself is aligned with the style
+        ElementTree.parse(figure)
+        assert set(json.loads(numbers.read_bytes())["layers"]) == set(inspection.LAYERS)
+
+    def test_wrong_words_are_told_in_a_line(
+        self, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        sources = [files["content"], "--content", files["content"], "--style", files["style"]]
+        out, same = str(tmp_path / "out.png"), files["content"]
+        for words, told in {
+            ("-o", str(tmp_path / "out.gif")): "must end in .png or .svg",
+            ("-o", same): "is used twice",
+            ("-o", out, "--json", out): "is used twice",
+            ("-o", str(tmp_path / "no" / "out.png")): "does not exist",
+            ("-o", out, "--size", "8"): "must be between 32",
+        }.items():
+            assert main(["inspect", *sources, *words]) == 1
+            assert told in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())
+
+
 class TestReport:
     """One page with everything in it."""
 
@@ -268,6 +441,36 @@ def figures_png() -> bytes:
 
 class TestRuns:
     """Real runs with the real network."""
+
+    def test_all_experiments_share_their_pictures(self, everything: Path, plan: Plan) -> None:
+        check_folder(everything, list(EXPERIMENTS))
+        wanted = [order.name for name in EXPERIMENTS for order in experiment(name).orders(plan)]
+        made = {path.stem for path in (everything / "pictures").glob("*.png")}
+        assert made == set(wanted)
+        assert len(made) < len(wanted)
+        assert list(Reproduction(plan=plan, folder=everything).run(list(EXPERIMENTS))) == []
+
+    def test_a_figure_is_drawn_again_without_measuring(self, everything: Path, plan: Plan) -> None:
+        figure = everything / "convergence.svg"
+        before = figure.read_bytes()
+        figure.unlink()
+        assert list(Reproduction(plan=plan, folder=everything).run(["convergence"])) == []
+        assert figure.read_bytes() == before
+
+    def test_captions_are_computed(self, everything: Path) -> None:
+        """A caption that stayed the same whatever was measured would be written by hand."""
+        for name in EXPERIMENTS:
+            data = json.loads((everything / f"{name}.json").read_bytes())["data"]
+            module = experiment(name)
+            other = module.caption(spoiled(data))
+            assert module.caption(data).seen != other.seen
+            assert module.caption(data).paper == other.paper or name == "votes"
+
+    def test_ratios_are_to_gatys(self, everything: Path) -> None:
+        table = list(csv.DictReader((everything / "runtime.csv").read_text().splitlines()))
+        ratios = {row["method"]: float(row["ratio to Gatys"]) for row in table}
+        assert ratios["Gatys"] == 1
+        assert len(ratios) == len(METHODS)
 
     def test_an_interrupted_run_goes_on(self, plan: Plan, tmp_path: Path) -> None:
         run = Reproduction(plan=plan, folder=tmp_path).run(["comparison"])
@@ -331,6 +534,15 @@ class TestRuns:
         for words, told in cases.items():
             assert main(["paper", *words]) == 1
             assert told in capsys.readouterr().err
+
+
+def spoiled(data: Any) -> Any:
+    """The same data with every number halved."""
+    if isinstance(data, dict):
+        return {key: spoiled(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [spoiled(value) for value in data]
+    return data / 2 if isinstance(data, float) else data
 
 
 def state(folder: Path) -> dict[Path, tuple[int, bytes]]:

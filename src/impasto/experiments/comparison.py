@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from impasto.evaluation import HELD_OUT
@@ -84,6 +85,11 @@ def caption(data: Data) -> Caption:
         wins[best["method"]] = wins.get(best["method"], 0) + 1
     order = sorted(wins.items(), key=lambda item: -item[1])
     counts = listed([f"{title_of(name)} on {count}" for name, count in order])
+    means = {
+        name: mean(each["held_out"] for each in shown if each["method"] == name)
+        for name in dict.fromkeys(each["method"] for each in shown)
+    }
+    told = listed([f"{title_of(name)} {value:.3f}" for name, value in means.items()])
     absent = f" Not here yet: {listed(data['missing'])}." if data["missing"] else ""
     own = listed([name for name in METHODS if name not in SYSTEMS.values()])
     return Caption(
@@ -91,7 +97,8 @@ def caption(data: Data) -> Caption:
         "and the shapes of the content best.",
         seen=f"{len(pairs)} pairs, one procedure for all methods that descend; beside the systems "
         f"of the paper ours: {own}. By the sliced Wasserstein distance on layers that no method "
-        f"looks at, the nearest of the paper's systems to the style is {counts} of {len(pairs)}.",
+        f"looks at, the nearest of the paper's systems to the style is {counts} of {len(pairs)}; "
+        f"means: {told}.",
         differs="Other pictures than the paper's, and one implementation with one content weight "
         "for all; the paper takes each author's code with its own settings. "
         f"{listed(FEED_FORWARD)} are feed-forward.{absent}",

@@ -20,7 +20,8 @@ from impasto.types import Features, Image, Points
 
 MOMENTS = 8  # the paper matches five
 DIRECTIONS = 128
-HIDDEN, RIDGE, MOST, FITS = 256, 0.01, 1000, 30  # of the classifier
+SORTED = 10_000  # positions of a layer that are sorted at most: at equal distances
+HIDDEN, RIDGE, KNOWN, FITS = 256, 0.01, 1000, 30  # of the classifier
 RAW, RECTIFIED = default_layers("cmd"), default_layers("gram")
 
 
@@ -43,7 +44,12 @@ def sliced(
     measure = SlicedWasserstein(projections=DIRECTIONS, seed=HELD_OUT_SEED)
     return {
         layer: math.sqrt(
-            measure.compare(*(measure.summarize(points_of(s[layer])) for s in (image, style)))
+            measure.compare(
+                *(
+                    measure.summarize(few(flat(points_of(side[layer])), SORTED))
+                    for side in (image, style)
+                )
+            )
         )
         for layer in layers
     }
@@ -98,14 +104,14 @@ def classifier_error(known: tuple[Points, Points], asked: tuple[Points, Points])
 
     ``known`` and ``asked`` hold points (n, d) of either law; it learns from the first.
     """
-    both = torch.cat([_few(points) for points in known]).double()
+    both = torch.cat([few(points, KNOWN) for points in known]).double()
     mean, deviation = both.mean(0), both.std(0) + 1e-9  # a channel may be constant
     generator = torch.Generator().manual_seed(HELD_OUT_SEED)
     hidden = torch.randn(both.shape[1], HIDDEN, generator=generator, dtype=both.dtype)
     hidden = hidden.to(both.device) / math.sqrt(both.shape[1])
 
     def seen(points: Points) -> Tensor:
-        units = (_few(points).double() - mean) / deviation
+        units = (few(points, KNOWN).double() - mean) / deviation
         return F.pad(F.relu(units @ hidden), (0, 1), value=1.0)
 
     weights = _logistic(seen(known[0]), seen(known[1]))
@@ -129,9 +135,9 @@ def _logistic(first: Tensor, second: Tensor) -> Tensor:
     return weights.detach()
 
 
-def _few(points: Points) -> Points:
+def few(points: Points, most: int) -> Points:
     """At most so many points, at equal distances."""
-    return points[:: -(-len(points) // MOST)]
+    return points[:: -(-len(points) // most)]
 
 
 def _halves(features: Features) -> tuple[Points, Points]:

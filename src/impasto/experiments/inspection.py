@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOMENTS = 8
 BINS = np.linspace(0, 1, 51)
+LEAST = 1e-5  # of an error that is drawn on a logarithmic scale
 LAYERS = default_layers("cmd")
 BYTES = 3000.0  # per pixel of a look at a picture, with what is kept of the others
 
@@ -102,13 +103,14 @@ def draw(data: dict[str, Any]) -> Figure:
                 )
             place.set_title(title)
             place.set_yscale("symlog", linthresh=1)
-            place.set_yticks([])
+            place.tick_params(left=False, labelleft=False, which="both")
         orders = np.arange(1, MOMENTS + 1)
         for name, shift in (("before", -0.2), ("after", 0.2)):
-            axes[2, column].bar(orders + shift, each["residuals"][name], 0.4, color=colors[name])
+            left = [max(value, LEAST) for value in each["residuals"][name]]
+            axes[2, column].bar(orders + shift, left, 0.4, color=colors[name])
         axes[2, column].set_yscale("log")
         axes[2, column].set_xticks(orders)
-        axes[2, column].set_title("‖c_k − target‖ over k")
+        axes[2, column].set_title("error of moment k")
     axes[0, 0].legend(fontsize=7.5)
     return figure
 
