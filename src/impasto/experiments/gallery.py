@@ -14,7 +14,7 @@ import torch
 from impasto import api, files, imagefile
 from impasto.experiments.plan import Order, Plan, Source
 from impasto.maths.raster import scaled
-from impasto.networks import checkpoints, vgg
+from impasto.networks.vgg import Encoder
 from impasto.scene import to_image
 from impasto.types import Image, ImpastoError
 
@@ -33,7 +33,7 @@ class Gallery:
     def has(self, order: Order) -> bool:
         """Whether a picture is there and was made by this very recipe."""
         try:
-            told = imagefile.read_record(self.path(order))["recipe"]
+            told = imagefile.read_whole(self.path(order))[1]["recipe"]
         except (ImpastoError, KeyError):
             return False
         wanted = order.recipe.to_dict()
@@ -41,7 +41,9 @@ class Gallery:
 
     def paint(self, order: Order) -> Iterator[float]:
         """Paint a picture; the share that is done is yielded at every step."""
-        job = api.open_job(order.pair.content.path, order.pair.style.path, order.recipe)
+        supplies = api.Supplies(encoder=lambda weights, device: self.encoder)
+        sources = order.pair.content.path, order.pair.style.path
+        job = api.open_job(*sources, order.recipe, supplies=supplies)
         history = []
         for step, _ in api.steps_of(job):
             history.append(step.losses)
@@ -65,10 +67,10 @@ class Gallery:
         return self._tensor(source.path)
 
     @cached_property
-    def encoder(self) -> vgg.Encoder:
+    def encoder(self) -> Encoder:
         """The network of the plan."""
         recipe = self.plan.recipe()
-        return vgg.build(checkpoints.load(recipe.weights), api.device_of(recipe.device))
+        return api.load_encoder(recipe.weights, recipe.device)
 
     def _tensor(self, path: str) -> Image:
         picture = imagefile.read(path)

@@ -11,7 +11,7 @@ from impasto import api, imagefile, process
 from impasto.experiments import figures
 from impasto.maths.linalg import flat
 from impasto.maths.moments import central_moments
-from impasto.networks import checkpoints, vgg
+from impasto.networks.vgg import Encoder
 from impasto.objective import points_of
 from impasto.recipe import Recipe, default_layers
 from impasto.scene import arrange, to_image
@@ -34,7 +34,7 @@ def inspect(image: Any, content: Any, style: Any, **settings: Any) -> dict[str, 
     ``style_size``, ``weights``, ``device``. Features are σ(conv), the light in which CMD looks.
     """
     recipe = Recipe.from_dict({"size": "original", **settings})
-    encoder = vgg.build(checkpoints.load(recipe.weights), api.device_of(recipe.device))
+    encoder = api.load_encoder(recipe.weights, recipe.device)
     read = [imagefile.read(each, name="picture") for each in (image, style, content)]
     scene = arrange(recipe, encoder, read[0], read[1], called="inspected")
     height, width = scene.size
@@ -115,7 +115,7 @@ def draw(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def _points(encoder: vgg.Encoder, image: Image, visible: torch.Tensor | None) -> dict[str, Points]:
+def _points(encoder: Encoder, image: Image, visible: torch.Tensor | None) -> dict[str, Points]:
     with torch.no_grad():
         taps = encoder(image, LAYERS)
     return {layer: points_of(taps[layer], visible) for layer in LAYERS}

@@ -119,8 +119,8 @@ class Plan:
 QUICK: Mapping[str, Any] = {
     "size": 128,
     "steps": 30,
-    "paper_steps": 150,
-    "toy_steps": 1500,
+    "paper_steps": 100,
+    "toy_steps": 1000,
     "timed_size": 256,
     "timed_steps": 5,
     "timed_runs": 2,

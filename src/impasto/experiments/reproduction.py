@@ -9,6 +9,7 @@ import json
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class Reproduction:
     plan: Plan
     folder: Path
 
-    @property
+    @cached_property
     def gallery(self) -> Gallery:
         """The pictures of all experiments."""
         return Gallery(folder=self.folder / "pictures", plan=self.plan)
