@@ -522,14 +522,18 @@ class TestRuns:
     def test_wrong_words_are_told_in_a_line(
         self, folders: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        taken = tmp_path / "file"
+        taken, broken = tmp_path / "file", tmp_path / "broken"
         taken.write_text("")
+        broken.mkdir()
+        (broken / "half.png").write_bytes(b"\x89PNG half a picture")
         cases = {
             ("-o", str(tmp_path), "--only", "nothing"): "unknown experiment 'nothing'",
             ("-o", str(tmp_path), "--contents", folders["content"]): "come together",
             ("-o", str(tmp_path), "--size", "8"): "size is 8",
             ("-o", str(taken)): "cannot be a folder",
             ("-o", str(tmp_path), "--contents", str(taken), "--styles", str(taken)): "not a folder",
+            ("-o", str(tmp_path / "a"), "--contents", str(broken), "--styles", str(broken)): "half",
+            ("-o", str(tmp_path), "--contents", str(tmp_path), "--styles", str(broken)): "holds no",
         }
         for words, told in cases.items():
             assert main(["paper", *words]) == 1

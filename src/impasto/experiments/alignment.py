@@ -65,12 +65,13 @@ def measure(plan: Plan, gallery: Gallery) -> Generator[float, None, Data]:
 
 
 def own_losses(gallery: Gallery, pair: Pair) -> dict[str, float]:
-    """What each method left of its own style loss: whether it has come to its end."""
+    """What each method that descends left of its own style loss: whether it came to its end."""
     found = {}
     for order in orders_of(pair, gallery.plan):
-        losses = gallery.facts(order)["losses"]
-        if losses["start"]["style"]:
-            found[order.recipe.method] = losses["end"]["style"] / losses["start"]["style"]
+        facts = gallery.facts(order)
+        start, end = (facts["losses"][name]["style"] for name in ("start", "end"))
+        if start and len(facts["history"]) > 1:
+            found[order.recipe.method] = end / start
     return found
 
 

@@ -101,7 +101,7 @@ def caption(data: Data) -> Caption:
         f"means: {told}.",
         differs="Other pictures than the paper's, and one implementation with one content weight "
         "for all; the paper takes each author's code with its own settings. "
-        f"{listed(FEED_FORWARD)} are feed-forward.{absent}",
+        f"In the paper {listed(FEED_FORWARD)} are feed-forward.{absent}",
     )
 
 

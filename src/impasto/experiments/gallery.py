@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,11 @@ class Gallery:
             return False
         wanted = order.recipe.to_dict()
         return all(told[name] == wanted.get(name) for name in told)
+
+    def check(self, orders: Iterable[Order]) -> None:
+        """Look at all pictures that will be needed: one that is broken is told before the work."""
+        for path in sorted({s.path for o in orders for s in (o.pair.content, o.pair.style)}):
+            imagefile.read(path)
 
     def paint(self, order: Order) -> Iterator[float]:
         """Paint a picture; the share that is done is yielded at every step."""

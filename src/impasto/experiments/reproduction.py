@@ -53,6 +53,7 @@ class Reproduction:
         wanted = [name for name in names if not self.is_done(name)]
         orders = {name: self._missing(name) for name in wanted}
         distinct = {order.name: order for each in orders.values() for order in each}
+        gallery.check(distinct.values())
         total = sum(order.work for order in distinct.values())
         total += sum(effort(name, self.plan) for name in wanted)
         for name in wanted:
