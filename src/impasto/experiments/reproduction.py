@@ -58,10 +58,12 @@ class Reproduction:
         total += sum(effort(name, self.plan) for name in wanted)
         for name in wanted:
             for order in orders[name]:
-                if order.name in distinct:
-                    for share in gallery.paint(distinct.pop(order.name)):
-                        yield Tick((done + share * order.work) / total, f"{name}: {order.name}")
-                    done += order.work
+                if distinct.pop(order.name, None) is None:
+                    continue
+                # Another process may work in the same folder.
+                for share in () if gallery.has(order) else gallery.paint(order):
+                    yield Tick((done + share * order.work) / total, f"{name}: {order.name}")
+                done += order.work
             yield from self._measure(name, done, total)
             done += effort(name, self.plan)
             self.write_report()
