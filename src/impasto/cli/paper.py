@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--styles", default="", metavar="DIR", help="paintings of your own")
     parser.add_argument("--weights", default="oxford", metavar="X", help="as in stylize")
+    parser.add_argument("--decoder", default="auto", metavar="X", help="as in stylize")
     parser.add_argument("--device", default="auto", metavar="X", help="as in stylize")
     parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
     lines = [f"  {name:14} {text}" for name, text in EXPERIMENTS.items()]
@@ -81,7 +82,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     pairs = (
         folder_pairs(arguments.contents, arguments.styles) if arguments.contents else sample_pairs()
     )
-    machine = {"weights": arguments.weights, "device": arguments.device}
+    machine = {name: getattr(arguments, name) for name in ("weights", "decoder", "device")}
     return Plan(pairs=pairs, settings=tuple(machine.items()), **checked(settings))
 
 

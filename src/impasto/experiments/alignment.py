@@ -70,10 +70,9 @@ def own_losses(gallery: Gallery, pair: Pair) -> dict[str, float]:
     """What each method that descends left of its own style loss: whether it came to its end."""
     found = {}
     for order in orders_of(pair, gallery.plan):
-        facts = gallery.facts(order)
-        start, end = (facts["losses"][name]["style"] for name in ("start", "end"))
-        if start and len(facts["history"]) > 1:
-            found[order.recipe.method] = end / start
+        if losses := gallery.facts(order).get("losses"):
+            start, end = (losses[name]["style"] for name in ("start", "end"))
+            found[order.recipe.method] = end / max(start, LEAST)
     return found
 
 

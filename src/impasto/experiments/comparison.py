@@ -10,7 +10,7 @@ from impasto.evaluation import HELD_OUT
 from impasto.experiments import Caption, Data, Row, distances, figures, listed
 from impasto.experiments.gallery import Gallery
 from impasto.experiments.plan import (
-    FEED_FORWARD,
+    STARRED,
     SYSTEMS,
     Order,
     Pair,
@@ -21,7 +21,6 @@ from impasto.experiments.plan import (
     title_of,
 )
 from impasto.maths.similarity import ssim
-from impasto.recipe import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +90,7 @@ def caption(data: Data) -> Caption:
     }
     told = listed([f"{title_of(name)} {value:.3f}" for name, value in means.items()])
     absent = f" Not here yet: {listed(data['missing'])}." if data["missing"] else ""
-    own = listed([name for name in METHODS if name not in SYSTEMS.values()])
+    own = listed([name for name in means if name not in SYSTEMS.values()])
     return Caption(
         paper="Six systems on seven pairs; by eye, CMD keeps the palette of the style, its strokes "
         "and the shapes of the content best.",
@@ -101,7 +100,7 @@ def caption(data: Data) -> Caption:
         f"means: {told}.",
         differs="Other pictures than the paper's, and one implementation with one content weight "
         "for all; the paper takes each author's code with its own settings. "
-        f"In the paper {listed(FEED_FORWARD)} are feed-forward.{absent}",
+        f"In the paper {listed(STARRED)} are feed-forward.{absent}",
     )
 
 

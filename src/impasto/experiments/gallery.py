@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +40,24 @@ class Gallery:
         return all(told[name] == wanted.get(name) for name in told)
 
     def check(self, orders: Iterable[Order]) -> None:
-        """Look at all pictures that will be needed: one that is broken is told before the work."""
+        """Look at all that will be needed: what is broken or missing is told before the work."""
+        orders = list(orders)
         for path in sorted({s.path for o in orders for s in (o.pair.content, o.pair.style)}):
             imagefile.read(path)
+        for recipe in {order.recipe for order in orders}:
+            for name in api.decoders_of(recipe).values():
+                self.supplies.decoder(name, recipe.device)
 
     def paint(self, order: Order) -> Iterator[float]:
         """Paint a picture; the share that is done is yielded at every step."""
-        supplies = api.Supplies(encoder=lambda weights, device: self.encoder)
         sources = order.pair.content.path, order.pair.style.path
-        job = api.open_job(*sources, order.recipe, supplies=supplies)
+        job = api.open_job(*sources, order.recipe, supplies=self.supplies)
         history = []
         for step, _ in api.steps_of(job):
             history.append(step.losses)
             yield step.progress
         result = api.finish(job, step, history)
-        data = {**result.record, "history": [asdict(losses) for losses in history]}
+        data = {**result.record, "history": [asdict(losses) for losses in result.history]}
         # The losses first: a picture that is there is whole with all that belongs to it.
         files.write_atomically(self.path(order).with_suffix(".json"), json.dumps(data).encode())
         result.save(self.path(order))
@@ -76,6 +79,13 @@ class Gallery:
         """The network of the plan."""
         recipe = self.plan.recipe()
         return api.load_encoder(recipe.weights, recipe.device)
+
+    @cached_property
+    def supplies(self) -> api.Supplies:
+        """Networks, loaded once for all pictures."""
+        return api.Supplies(
+            encoder=lambda weights, device: self.encoder, decoder=cache(api.load_decoder)
+        )
 
     def _tensor(self, path: str) -> Image:
         picture = imagefile.read(path)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from impasto.recipe import METHODS, PRESETS, Recipe
+from impasto.recipe import EVERY_METHOD, PRESETS, Recipe
 from impasto.samples import PAINTINGS, PHOTOS, locate
 from impasto.types import ImpastoError
 
@@ -21,7 +21,7 @@ SYSTEMS: dict[str, str] = {  # of the paper, in the order of its figure, and our
     "WCT": "wct",
     "CMD": "cmd",
 }
-FEED_FORWARD = ("AdaIN", "OST", "WCT")  # starred in the paper's tables
+STARRED = ("AdaIN", "OST", "WCT")  # feed-forward, in the paper's tables
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff")
 UNITS = 0.225  # of the learning rate: an ImageNet-normalized unit in RGB [0, 1]
 
@@ -79,7 +79,8 @@ class Order:
     @property
     def work(self) -> float:
         """What it costs, in steps of a megapixel."""
-        return (self.recipe.steps + 3) * int(self.recipe.size) ** 2 / 1e6
+        steps = len(self.recipe.passes) or self.recipe.steps
+        return (steps + 3) * int(self.recipe.size) ** 2 / 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,17 +130,17 @@ QUICK: Mapping[str, Any] = {
 
 def systems() -> dict[str, str]:
     """The systems of the paper that are here."""
-    return {title: name for title, name in SYSTEMS.items() if name in METHODS}
+    return {title: name for title, name in SYSTEMS.items() if name in EVERY_METHOD}
 
 
 def missing() -> list[str]:
     """The systems of the paper that are not."""
-    return [title for title, name in SYSTEMS.items() if name not in METHODS]
+    return [title for title, name in SYSTEMS.items() if name not in EVERY_METHOD]
 
 
 def extensions() -> list[str]:
     """Methods that the paper does not have."""
-    return [name for name in METHODS if name not in SYSTEMS.values()]
+    return [name for name in EVERY_METHOD if name not in SYSTEMS.values()]
 
 
 def title_of(method: str) -> str:

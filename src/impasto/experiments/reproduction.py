@@ -20,7 +20,7 @@ from impasto import files
 from impasto.experiments import EXPERIMENTS, Data, Row, experiment, figures, report
 from impasto.experiments.gallery import Gallery
 from impasto.experiments.plan import Order, Plan
-from impasto.recipe import METHODS
+from impasto.recipe import EVERY_METHOD
 from impasto.types import ImpastoError
 
 REPORT = "report.html"
@@ -132,7 +132,7 @@ class Reproduction:
             for source in pair.values():
                 del source["path"]
         orders = [order.name for order in experiment(name).orders(self.plan)]
-        facts = [impasto.__version__, plan, orders, sorted(METHODS)]
+        facts = [impasto.__version__, plan, orders, sorted(EVERY_METHOD)]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def _file(self, name: str, suffix: str) -> Path:
@@ -158,9 +158,11 @@ def effort(name: str, plan: Plan) -> float:
     if name == "toy":
         return 15 * plan.toy_steps / 3000
     if name == "runtime":
-        return len(METHODS) * plan.timed_runs * (plan.timed_steps + 3) * plan.timed_size**2 / 1e6
+        return (
+            len(EVERY_METHOD) * plan.timed_runs * (plan.timed_steps + 3) * plan.timed_size**2 / 1e6
+        )
     if name == "alignment":
-        return len(METHODS) * plan.measured * 3 * plan.size**2 / 1e6
+        return len(EVERY_METHOD) * plan.measured * 3 * plan.size**2 / 1e6
     return 0.05
 
 

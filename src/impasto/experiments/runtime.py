@@ -45,13 +45,13 @@ def measure(plan: Plan, gallery: Gallery) -> Generator[float, None, Data]:
 
 
 def timed(method: str, plan: Plan) -> float:
-    """The seconds of 500 steps of Adam, from some of them; of one where a method needs no more."""
+    """The seconds of 500 steps of Adam, from some of them, or of all passes of a method."""
     pair = plan.pairs[0]
     recipe = plan.recipe("paper", method=method, size=plan.timed_size, steps=plan.timed_steps)
     began = time.perf_counter()
     job = api.open_job(pair.content.path, pair.style.path, recipe)
     marks = [time.perf_counter() for _ in api.steps_of(job)]
-    if len(marks) <= plan.timed_steps:  # fewer looks than steps: it descends on nothing
+    if recipe.passes:  # feed-forward
         return marks[-1] - began
     pace = (marks[-1] - marks[0]) / (len(marks) - 1)  # the first look also sets up
     return marks[0] - began + STEPS * pace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from impasto.experiments import Caption, Data, Row, figures, listed
 from impasto.experiments.gallery import Gallery
-from impasto.experiments.plan import FEED_FORWARD, Order, Plan
+from impasto.experiments.plan import STARRED, Order, Plan
 from impasto.maths.votes import differences, equal_shares, shares
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def draw(data: Data, gallery: Gallery) -> Figure:
         left.plot([100 * each["low"], 100 * each["high"]], [place, place], color=figures.INK)
         left.text(100 * each["high"], place, f"  {each['votes']}", va="center")
     names = [each["method"] for each in reversed(data["shares"])]
-    left.set_yticks(range(len(names)), [f"{n}*" if n in FEED_FORWARD else n for n in names])
+    left.set_yticks(range(len(names)), [f"{n}*" if n in STARRED else n for n in names])
     left.set_title("share of the votes in %, with intervals for all at once")
     left.margins(x=0.1)
     for place, each in enumerate(reversed(data["leads"])):
