@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "stylize": "paint a picture in the style of another",
     "batch": "paint many pictures: a grid or a table of jobs, here or on a cluster",
     "score": "measure how well any picture has the style and the content",
+    "inspect": "draw the features of a picture before, after and in its style",
     "rerun": "make a picture again from the record inside it",
     "resume": "continue an interrupted run from its checkpoint",
     "methods": "list the ways to measure style",
@@ -22,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
     "study": "let people vote on results, and report what they chose",
+    "paper": "reproduce the experiments of the paper as one report",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
