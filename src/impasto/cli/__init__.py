@@ -20,10 +20,12 @@ COMMANDS: dict[str, str] = {
     "weights": "list, verify or fetch the networks",
     "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
+    "studio": "paint in the browser",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
   impasto demo
+  impasto studio
   impasto stylize photo.jpg painting.jpg -o out.png
   impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.01 --budget 2m
   impasto score out.png --content photo.jpg --style painting.jpg
