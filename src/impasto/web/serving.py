@@ -7,6 +7,8 @@ import ipaddress
 import secrets
 import socket
 import webbrowser
+from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -70,10 +72,29 @@ def guarded(
     return Guard(app=app, names=known, addresses=not local, token=token, max_bytes=max_bytes)
 
 
-def serve(app: Application, listening: socket.socket, *, browser: str = "") -> None:
+class _Server(uvicorn.Server):
+    """A server that says when it was told to end."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ending()
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    app: Application,
+    listening: socket.socket,
+    *,
+    browser: str = "",
+    ending: Callable[[], None] = lambda: None,
+) -> None:
     """Answer requests until Ctrl-C or SIGTERM; those under way are finished first.
 
     The socket listens already, so the browser may be sent to its link before the first answer.
+    ``ending`` is called by the signal: answers that never end by themselves can end then.
     """
     if browser:
         with contextlib.suppress(webbrowser.Error):
@@ -87,4 +108,4 @@ def serve(app: Application, listening: socket.socket, *, browser: str = "") -> N
         timeout_graceful_shutdown=LAST_SECONDS,
     )
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
-        uvicorn.Server(config).run(sockets=[listening])
+        _Server(config, ending).run(sockets=[listening])
