@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from impasto.api import Source, Supplies
+    from impasto.networks.decoder import Decoder
     from impasto.networks.vgg import Encoder
     from impasto.recipe import Recipe
     from impasto.types import Image, Picture
@@ -153,7 +154,7 @@ def shared_supplies(share: float) -> Supplies:
     from impasto.discrepancies.styles import style_of
     from impasto.objective import summarize_style
 
-    encoders, styles, summaries = Recent(1), Recent(1), Recent(4)
+    encoders, decoders, styles, summaries = Recent(1), Recent(2), Recent(1), Recent(4)
 
     def read(given: Any, name: str) -> tuple[Picture, Source]:
         if name != "style":
@@ -165,6 +166,9 @@ def shared_supplies(share: float) -> Supplies:
 
     def encoder(weights: str, device: str) -> Encoder:
         return encoders.get((weights, device), lambda: api.load_encoder(weights, device))
+
+    def decoder(name: str, device: str) -> Decoder:
+        return decoders.get((name, device), lambda: api.load_decoder(name, device))
 
     def summarize(
         recipe: Recipe, network: Encoder, style: Image, visible: Tensor | None
@@ -179,7 +183,9 @@ def shared_supplies(share: float) -> Supplies:
     # Once and for all: later, what earlier jobs left in the heap would look like less memory, and
     # memory decides on blocks, and they on the rounding.
     memory = share * api.FREE_SHARE * process.free_memory()
-    return api.Supplies(read=read, encoder=encoder, summarize=summarize, memory=memory)
+    return api.Supplies(
+        read=read, encoder=encoder, decoder=decoder, summarize=summarize, memory=memory
+    )
 
 
 def _read(given: Any, name: str) -> tuple[Picture, Source]:

@@ -24,10 +24,12 @@ COMMANDS: dict[str, str] = {
     "doctor": "check this machine: versions, device, weights, speed",
     "study": "let people vote on results, and report what they chose",
     "paper": "reproduce the experiments of the paper as one report",
+    "studio": "paint in the browser",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
   impasto demo
+  impasto studio
   impasto stylize photo.jpg painting.jpg -o out.png
   impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.01 --budget 2m
   impasto score out.png --content photo.jpg --style painting.jpg
