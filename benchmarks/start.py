@@ -19,8 +19,8 @@ from impasto import process
 
 process.tune()
 
-from plain import DATA, machine
 from paper_trajectories import PAIRS
+from plain import DATA, machine
 
 from impasto import api
 from impasto.recipe import Recipe
