@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     names = {each.name for each in fields(Schooling)}
     schooling = Schooling(**{name: getattr(arguments, name) for name in names})
-    paths = _paths(arguments.folders, arguments.without)
+    paths = _paths(arguments.folders, arguments.without, Path(arguments.output))
     desk = Desk(Path(arguments.output), schooling, paths)
     process.tune()
     encoder = _encoder()
@@ -171,7 +171,8 @@ class Desk:
         self.saved = time.monotonic()
 
 
-def _paths(folders: list[str], without: str) -> list[Path]:
+def _paths(folders: list[str], without: str, output: Path) -> list[Path]:
+    """The pictures of some folders; what the training itself writes is none of them."""
     found = []
     for folder in folders:
         if not Path(folder).is_dir():
@@ -179,7 +180,9 @@ def _paths(folders: list[str], without: str) -> list[Path]:
         found += [
             path
             for path in sorted(Path(folder).rglob("*"))
-            if path.suffix.lower() in SUFFIXES and not (without and without in path.name)
+            if path.suffix.lower() in SUFFIXES
+            and not (without and without in path.name)
+            and output.resolve() not in path.resolve().parents
         ]
     if len(found) < 2:
         raise ImpastoError(f"there are {len(found)} pictures in {', '.join(folders)}; 2 are needed")
