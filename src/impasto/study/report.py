@@ -119,61 +119,51 @@ def page(found: Findings, pictures: Mapping[str, bytes]) -> str:
 
 
 def _votes_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]:
-    head = ["method", "votes", "per cent", f"{_level(found)} interval", "all at once"]
-    head += ["by participants"] if found.by_voter else []
-    if found.two:
-        head.insert(2, "shown")
+    head = ["method", "votes", "shown", "per cent", f"{_level(found)} interval", "all at once"]
     rows = []
     for each in found.order:
         share = found.shares[each]
-        row = [found.methods[each], str(share.votes), f"{100 * share.share:.1f}"]
-        row += [_range(share.alone), _range(share.together)]
-        row += [_range(found.by_voter[each])] if found.by_voter else []
-        if found.two:
-            row.insert(2, str(found.shown[each]))
-        rows.append(row)
-    note = (
-        "Per cent of the ballots on which the method was shown. "
-        if found.two
-        else "Per cent of all votes. "
-    )
-    note += "Intervals are Wilson's; “all at once” holds for all methods together (Goodman)."
+        row = [found.methods[each], str(share.votes), str(found.shown[each])]
+        rows.append([*row, f"{100 * share.share:.1f}", _range(share.alone), _range(share.together)])
+    if not found.two:  # all were shown always
+        head, rows = [*head[:2], *head[3:]], [[*row[:2], *row[3:]] for row in rows]
     if found.by_voter:
-        note += (
-            " “By participants” draws participants instead of votes, since the votes of one person "
-            "are alike; it is the thick band in the figure."
-        )
-    equal = (
-        f"If all methods were equally liked, votes as uneven as these had {_equals(found.equal)}."
-    )
+        head.append("by participants")
+        for each, row in zip(found.order, rows, strict=True):
+            row.append(_range(found.by_voter[each]))
     return [
         "<h2>Votes</h2>",
         _table("votes", head, rows, best=0),
         _figure(pictures.get("shares"), "Share of each method with its interval; dashed: chance"),
-        f'<p class="note">{escape(note)} {escape(equal)}</p>',
+        _note(" ".join(_words_on_votes(found))),
     ]
 
 
+def _words_on_votes(found: Findings) -> Iterable[str]:
+    shown = "the ballots on which the method was shown" if found.two else "all votes"
+    yield f"Per cent of {shown}."
+    yield "Intervals are Wilson's; “all at once” holds for all methods together (Goodman)."
+    if found.by_voter:
+        yield (
+            "“By participants” draws participants instead of votes, since the votes of one person "
+            "are alike; it is the thick band in the figure."
+        )
+    yield (
+        f"If all methods were equally liked, votes as uneven as these had {_equals(found.equal)}."
+    )
+
+
 def _comparisons_part(found: Findings) -> list[str]:
-    head = ["leads", "over", "votes", "lead in points", f"{_level(found)} interval", "p"]
-    head += ["Holm"] + (["by participants", "Holm"] if found.by_voter else [])
-    rows: list[list[str]] = []
-    sure = set()
-    for comparison in sorted(found.comparisons, key=lambda each: -abs(each.difference.lead)):
-        difference = comparison.difference
-        first, second = _leader(comparison)
-        votes = comparison.votes if first == difference.first else comparison.votes[::-1]
-        row = [found.methods[first], found.methods[second], f"{votes[0]} : {votes[1]}"]
-        row += [f"{100 * abs(difference.lead):.1f}", _range(_toward(comparison, first))]
-        for p in (difference.p, difference.adjusted):
-            row.append(_p(p))
-        if difference.adjusted < SIGNIFICANT:
-            sure.add((len(rows), 6))
-        if found.by_voter:
-            row += [_p(comparison.by_voter), _p(comparison.by_voter_adjusted)]
-            if (comparison.by_voter_adjusted or 0) < SIGNIFICANT:
-                sure.add((len(rows), 8))
-        rows.append(row)
+    head = ["leads", "over", "votes", "lead in points", f"{_level(found)} interval", "p", "Holm"]
+    head += ["by participants", "Holm"] if found.by_voter else []
+    ordered = sorted(found.comparisons, key=lambda each: -abs(each.difference.lead))
+    rows = [_comparison_row(found, each) for each in ordered]
+    sure = {
+        (y, x)
+        for y, each in enumerate(ordered)
+        for x, p in ((6, each.difference.adjusted), (8, each.by_voter_adjusted))
+        if p is not None and p < SIGNIFICANT
+    }
     note = (
         "p is the exact probability of a lead as large as this, in either direction, if both were "
         "equally liked; Holm's correction makes all of them readable together. Colored: below "
@@ -185,6 +175,19 @@ def _comparisons_part(found: Findings) -> list[str]:
             "the safer test where people differ."
         )
     return ["<h2>Differences</h2>", _table("differences", head, rows, sure=sure), _note(note)]
+
+
+def _comparison_row(found: Findings, comparison: Comparison) -> list[str]:
+    """A difference as seen from the one that leads."""
+    difference = comparison.difference
+    first, second = _leader(comparison)
+    votes = comparison.votes if first == difference.first else comparison.votes[::-1]
+    row = [found.methods[first], found.methods[second], f"{votes[0]} : {votes[1]}"]
+    row += [f"{100 * abs(difference.lead):.1f}", _range(_toward(comparison, first))]
+    row += [_p(difference.p), _p(difference.adjusted)]
+    if found.by_voter:
+        row += [_p(comparison.by_voter), _p(comparison.by_voter_adjusted)]
+    return row
 
 
 def _strengths_part(found: Findings, pictures: Mapping[str, bytes]) -> list[str]:
