@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import json
 import os
+import pwd
 import re
 import secrets
 import shutil
@@ -192,6 +193,8 @@ def postgres() -> Iterator[str]:
     if root and not shutil.which("runuser"):
         pytest.skip("PostgreSQL does not run as root, and there is no runuser")
     user = "postgres" if root else getpass.getuser()
+    if user not in {entry.pw_name for entry in pwd.getpwall()}:
+        pytest.skip(f"PostgreSQL needs a user to run as, and there is no {user}")
     before = ["runuser", "-u", user, "--"] if root else []
     place = Path(tempfile.mkdtemp(prefix="impasto-postgres-"))
     if root:

@@ -123,7 +123,6 @@ def create(plan: Plan, folder: Path, store: Store) -> FastAPI:
 def _api(booth: Booth) -> APIRouter:
     """What the page asks; plain functions, which run in threads beside each other."""
     api = APIRouter(prefix="/api")
-    person = api_answers(404)
 
     @api.get("/study")
     def study() -> Question:
@@ -137,17 +136,17 @@ def _api(booth: Booth) -> APIRouter:
             shown=plan.design.shown,
         )
 
-    @api.put("/participants/{participant}", responses=api_answers(409))
+    @api.put("/participants/{participant}", responses=_refusals(409))
     def join(participant: Word) -> State:
         """Take part under a random word of one's own; the same word again goes on where it was."""
         return booth.state(booth.store.join(participant))
 
-    @api.get("/participants/{participant}", responses=person)
+    @api.get("/participants/{participant}", responses=_refusals(404))
     def progress(participant: Word) -> State:
         """How far one has come."""
         return booth.state(booth.store.standing(participant))
 
-    @api.put("/participants/{participant}/votes/{key}", responses=api_answers(404, 409))
+    @api.put("/participants/{participant}/votes/{key}", responses=_refusals(404, 409))
     def vote(participant: Word, key: Word, choice: VoteIn) -> State:
         """Vote under a random key; the answer comes when the vote is on the disk.
 
@@ -157,7 +156,7 @@ def _api(booth: Booth) -> APIRouter:
         standing = booth.store.vote(participant, key=key, position=choice.position, method=method)
         return booth.state(standing)
 
-    @api.delete("/participants/{participant}/votes/{key}", responses=api_answers(404, 409))
+    @api.delete("/participants/{participant}/votes/{key}", responses=_refusals(404, 409))
     def withdraw(participant: Word, key: Word) -> State:
         """Take back the last vote."""
         return booth.state(booth.store.withdraw(participant, key=key))
@@ -184,7 +183,7 @@ def _add_files(app: FastAPI, booth: Booth) -> None:
         body, kind = parts[name]
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
-    @app.get("/pictures/{name}", responses=api_answers(404), response_class=Picture)
+    @app.get("/pictures/{name}", responses=_refusals(404), response_class=Picture)
     def picture(name: str) -> Response:
         """A picture."""
         if name not in booth.pictures:
@@ -193,7 +192,7 @@ def _add_files(app: FastAPI, booth: Booth) -> None:
         return Picture(booth.pictures[name].read_bytes(), headers=kept)
 
 
-def api_answers(*codes: int) -> dict[int | str, dict[str, Any]]:
+def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Refusals that a route may give, for the OpenAPI document."""
     words = {404: "not known here", 409: "does not fit what was voted before"}
     return {code: {"model": Problem, "description": words[code]} for code in codes}
