@@ -22,12 +22,14 @@ COMMANDS: dict[str, str] = {
     "weights": "list, verify or fetch the networks",
     "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
+    "studio": "paint in the browser",
     "study": "let people vote on results, and report what they chose",
     "paper": "reproduce the experiments of the paper as one report",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
   impasto demo
+  impasto studio
   impasto stylize photo.jpg painting.jpg -o out.png
   impasto stylize photo.jpg painting.jpg -o out.png --size 1024 --alpha 0.01 --budget 2m
   impasto score out.png --content photo.jpg --style painting.jpg

@@ -1,0 +1,1 @@
+"""The studio: paint in the browser; the same by HTTP for programs."""

@@ -1,0 +1,85 @@
+"""What a request may ask for: settings as the recipe knows them, without any path among them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from impasto.recipe import METHODS, PRESETS, Recipe, default_layers
+from impasto.types import ImpastoError
+
+# The settings that may name a file on the command line: here only these words.
+WORDS: dict[str, str] = {
+    "start": r"content|color|noise",
+    "weights": r"oxford|torchvision",
+    "device": r"auto|cpu|mps|cuda(:\d{1,2})?",
+}
+SKETCH_SIDE = 112  # pixels: a step takes a tenth of a second or two
+SKETCH_STEPS = 12
+SKETCH_SECONDS = 1.4  # set-up included; the last step may be half done with what is left
+SMALLEST = 32  # the short side that the network needs
+
+
+def recipe_of(preset: str, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe that a request describes, or a sentence on what is wrong with it."""
+    if preset and preset not in PRESETS:
+        raise ImpastoError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
+    recipe = Recipe.from_dict({**PRESETS.get(preset, {}), **settings})
+    for name, pattern in WORDS.items():
+        if not re.fullmatch(pattern, str(getattr(recipe, name))):
+            raise ImpastoError(f"{name} must be one of {pattern.replace('|', ', ')} here")
+    return recipe
+
+
+def sketch_of(recipe: Recipe, content: tuple[int, int], style: tuple[int, int]) -> Recipe:
+    """The same recipe, small and quick; sizes are width and height of the pictures."""
+    size = max(content) if recipe.size == "original" else int(recipe.size)
+    side = min(size, max(SKETCH_SIDE, _least_side(content)))
+    strokes = max(style) if recipe.style_size == "original" else int(recipe.style_size) or size
+    return recipe.but(
+        size=side,
+        style_size=max(round(strokes * side / size), _least_side(style)),
+        steps=min(recipe.steps, SKETCH_STEPS),
+        scales=1,
+        budget=SKETCH_SECONDS,
+    )
+
+
+def schema() -> dict[str, Any]:
+    """Everything that a page needs to ask for a recipe: it is read off the recipe itself."""
+    return {
+        "settings": [_described(each) for each in fields(Recipe)],
+        "presets": PRESETS,
+        "methods": {
+            name: {"description": method.description, "layers": default_layers(name)}
+            for name, method in METHODS.items()
+        },
+    }
+
+
+def _described(each: Any) -> dict[str, Any]:
+    meta = each.metadata
+    assert each.default is not MISSING
+    many = isinstance(each.default, tuple)
+    words = WORDS.get(each.name, "")
+    choices = list(meta["choices"]) or (words.split("|") if re.fullmatch(r"[\w|]+", words) else [])
+    return {
+        "name": each.name,
+        "group": meta["group"],
+        "help": meta["help"],
+        "kind": "list" if many else type(each.default).__name__,
+        "numeric": not isinstance(each.default, str) and not (many and choices),
+        "free": meta["parse"].__name__ in ("side", "seconds", "size_in_bytes"),  # 'original', '2m'
+        "default": list(each.default) if many else each.default,
+        "choices": choices,
+        "low": meta["low"] if math.isfinite(meta["low"]) else None,
+        "high": meta["high"] if math.isfinite(meta["high"]) else None,
+    }
+
+
+def _least_side(size: tuple[int, int]) -> int:
+    """The long side at which the short one is enough for the network."""
+    return math.ceil((SMALLEST + 1) * max(size) / min(size))

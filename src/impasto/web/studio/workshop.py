@@ -1,0 +1,362 @@
+"""The one who paints: one run at a time, sketches in between, everything noted as it comes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from impasto import files, imagefile, runfile
+from impasto.recipe import Recipe
+from impasto.types import ImpastoError, Losses, Step
+from impasto.web.studio import pictures, wishes
+from impasto.web.studio.store import OPEN, Run, Store, Upload
+
+if TYPE_CHECKING:
+    from impasto.api import Job
+    from impasto.optimize import State
+
+MAX_WAITING = 8  # runs
+LIVE_SIDE = 1024  # pixels of a picture on the way
+BETWEEN_PICTURES = 0.3  # seconds
+BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
+LAST_SECONDS = 20.0  # for the step under way when the studio ends
+
+log = logging.getLogger("impasto.studio")
+
+
+class Busy(ImpastoError):
+    """There is no room for one more; it will be different later."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glimpse:
+    """What can be seen of a run while it is at work; replaced, never changed."""
+
+    run: str
+    number: int = 0  # counts every change
+    phase: str = "opening"  # then sketching, then painting
+    step: int = 0
+    steps: int = 0
+    size: tuple[int, int] = (0, 0)  # width and height that is being painted at
+    progress: float = 0.0
+    left: float | None = None  # seconds
+    history: tuple[tuple[float, float], ...] = ()
+    image: bytes = field(default=b"", repr=False)
+    images: int = 0  # counts the pictures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """A sketch that someone waits for."""
+
+    content: Upload
+    style: Upload
+    recipe: Recipe
+    answer: Future[bytes] = field(default_factory=Future)
+
+
+class Workshop:
+    """The queue of runs and the thread that works through it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.glimpse: Glimpse | None = None  # of the run at work
+        self._queue: deque[str] = deque(store.waiting())
+        self._wish: Wish | None = None
+        self._stopping: set[str] = set()
+        self._closing = False
+        self._news = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="workshop", daemon=True)
+
+    def open(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the step under way; its run goes on from there another time."""
+        with self._news:
+            self._closing = True
+            self._news.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(LAST_SECONDS)
+
+    def add(self, content: Upload, style: Upload, recipe: Recipe) -> Run:
+        """Take on one more run."""
+        with self._news:
+            self._check_room()
+            run = self.store.add_run(content, style, recipe)
+            self._queue.append(run.id)
+            self._news.notify_all()
+        return run
+
+    def again(self, run: Run) -> Run:
+        """Take on a run that was interrupted or failed once more."""
+        with self._news:
+            if self.store.run(run.id).state not in ("interrupted", "failed"):
+                raise Busy("this run is not one that stopped short; start a new one")
+            self._check_room()
+            self.store.mark(run, "waiting")
+            self._queue.append(run.id)
+            self._news.notify_all()
+        return self.store.run(run.id)
+
+    def stop(self, run: Run) -> Run:
+        """End a run early: at work it keeps its best picture, waiting it leaves the queue."""
+        with self._news:
+            if run.id in self._queue:
+                self._queue.remove(run.id)
+                self.store.mark(run, "interrupted")
+            elif self.store.run(run.id).state == "painting":
+                self._stopping.add(run.id)
+        return self.store.run(run.id)
+
+    def remove(self, run: Run) -> None:
+        """Forget a run that is over."""
+        with self._news:
+            if self.store.run(run.id).state in OPEN:
+                raise Busy("the picture is being painted; stop it first")
+            self.store.remove(run)
+
+    def place(self, run: Run) -> int:
+        """How many come before a waiting run, the one at work included."""
+        with self._news:
+            ahead = self._queue.index(run.id) if run.id in self._queue else 0
+            return ahead + (self.glimpse is not None)
+
+    def sketch(self, content: Upload, style: Upload, recipe: Recipe) -> Future[bytes]:
+        """A small quick picture, soon; only the newest wish counts."""
+        wish = Wish(content=content, style=style, recipe=recipe)
+        with self._news:
+            if self._closing:
+                raise Busy("the studio is closing")
+            before, self._wish = self._wish, wish
+            self._news.notify_all()
+        if before is not None:
+            before.answer.set_exception(Busy("a newer sketch took its place"))
+        return wish.answer
+
+    def _check_room(self) -> None:
+        if self._closing:
+            raise Busy("the studio is closing")
+        if len(self._queue) >= MAX_WAITING:
+            raise Busy(f"{MAX_WAITING} pictures are waiting already; try again when one is done")
+
+    # What follows runs in the thread.
+
+    def _work(self) -> None:
+        from impasto import api  # noqa: F401  loads torch: it is warm when the first run comes
+
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._closing or self._wish or self._queue)
+                if self._closing:
+                    return
+                run = None
+                if self._wish is None:
+                    run = self.store.run(self._queue.popleft())
+                    self.glimpse = Glimpse(run=run.id)
+                    self.store.mark(run, "painting")
+            self._sketches() if run is None else self._attempt(run)
+
+    def _attempt(self, run: Run) -> None:
+        """Paint, and note whatever goes wrong as a sentence."""
+        try:
+            self._paint(run)
+        except ImpastoError as error:
+            self.store.mark(run, "failed", error=str(error))
+        except Exception as error:
+            log.exception("run %s failed", run.id)
+            self.store.mark(run, "failed", error=_sentence(error))
+        finally:
+            with self._news:
+                self._stopping.discard(run.id)
+                self.glimpse = None
+
+    def _paint(self, run: Run) -> None:
+        from impasto import api
+
+        content, style = self.store.upload(run.content), self.store.upload(run.style)
+        recipe = Recipe.from_dict(run.recipe)
+        state, losses = self._resumable(run)
+        if state is None:
+            self._show(phase="sketching")
+            self._sketch(content, style, recipe, show=True)
+        job = self._open(content, style, recipe)
+        self._show(phase="painting")
+        history = [(each.style, each.content) for each in losses]
+        keeper = Keeper(self.store, run)
+        step, began, first = None, time.monotonic(), -1.0
+        for step, after in api.steps_of(job, state=state):
+            if step.index >= len(losses):  # a resumed run looks at its first image once more
+                losses.append(step.losses)
+                history.append((step.losses.style, step.losses.content))
+            first = step.progress if first < 0 else first
+            self._show_step(step, history, _left(began, first, step.progress))
+            if self._ends(run, job, step, after, losses, keeper):
+                break
+            self._sketches()
+        if step is None or self._closing:
+            self.store.mark(run, "interrupted")
+        else:
+            self._finish(run, job, step, losses, history)
+
+    def _ends(
+        self, run: Run, job: Job, step: Step, state: State, losses: list[Losses], keeper: Keeper
+    ) -> bool:
+        if step.reason:
+            return False  # it ends by itself
+        keeper.keep(job, step, state, losses, now=self._closing)
+        return self._closing or run.id in self._stopping
+
+    def _finish(
+        self,
+        run: Run,
+        job: Job,
+        step: Step,
+        losses: list[Losses],
+        history: list[tuple[float, float]],
+    ) -> None:
+        from impasto import api
+
+        result = api.finish(job, step, losses)
+        files.write_atomically(self.store.thumb_path(run), pictures.thumb(result.array))
+        result.save(self.store.result_path(run))
+        self.store.complete(run, history)
+
+    def _resumable(self, run: Run) -> tuple[State | None, list[Losses]]:
+        """Where an earlier attempt was, if it left word."""
+        path = self.store.checkpoint_path(run)
+        if path.exists():
+            try:
+                _, state, history = runfile.load(path)
+                return state, history
+            except ImpastoError as error:
+                log.warning("%s", error)
+        return None, []
+
+    def _open(self, content: Upload, style: Upload, recipe: Recipe) -> Job:
+        """The job; its record calls the pictures by their names, not by our places."""
+        from impasto import api
+
+        paths = {name: self.store.upload_path(one) for name, one in _both(content, style)}
+        job = api.open_job(paths["content"], paths["style"], recipe)
+        names = {name: one.name for name, one in _both(content, style)}
+        sources = {name: replace(source, path=names[name]) for name, source in job.sources.items()}
+        return replace(job, sources=sources)
+
+    def _sketches(self) -> None:
+        """Answer the sketch that is wished for, if there is one."""
+        with self._news:
+            wish, self._wish = self._wish, None
+        if wish is None or not wish.answer.set_running_or_notify_cancel():
+            return
+        try:
+            wish.answer.set_result(self._sketch(wish.content, wish.style, wish.recipe))
+        except ImpastoError as error:
+            wish.answer.set_exception(error)
+        except Exception as error:
+            log.exception("a sketch failed")
+            wish.answer.set_exception(ImpastoError(_sentence(error)))
+
+    def _sketch(
+        self, content: Upload, style: Upload, recipe: Recipe, *, show: bool = False
+    ) -> bytes:
+        from impasto import api
+
+        sizes = [_size(content), _size(style)]
+        job = self._open(content, style, wishes.sketch_of(recipe, *sizes))
+        image = b""
+        for step, _ in api.steps_of(job):
+            if show or step.reason:
+                image = _jpeg(step)
+            if show:
+                self._show(image=image, size=_size_of(step))
+        return image
+
+    def _show_step(
+        self, step: Step, history: list[tuple[float, float]], left: float | None
+    ) -> None:
+        """Tell whoever looks; a picture only now and then."""
+        now = time.monotonic()
+        changes: dict[str, Any] = {}
+        if step.reason or now >= getattr(self, "_next_picture", 0.0):
+            changes["image"] = _jpeg(step)
+            self._next_picture = now + BETWEEN_PICTURES
+        self._show(
+            step=step.index,
+            steps=step.steps,
+            progress=1.0 if step.reason else step.progress,
+            left=left,
+            history=tuple(history),
+            size=_size_of(step),
+            **changes,
+        )
+
+    def _show(self, **changes: Any) -> None:
+        seen = self.glimpse
+        if seen is not None:
+            images = seen.images + ("image" in changes)
+            self.glimpse = replace(seen, number=seen.number + 1, images=images, **changes)
+
+
+@dataclass
+class Keeper:
+    """Saves checkpoints now and then; a disk that is full must not end the painting."""
+
+    store: Store
+    run: Run
+    due: float = field(default_factory=lambda: time.monotonic() + BETWEEN_CHECKPOINTS)
+
+    def keep(self, job: Job, step: Step, state: State, history: list[Losses], *, now: bool) -> None:
+        """Save the state if it is time, or at once."""
+        from impasto import api
+
+        began = time.monotonic()
+        if not (now or began > self.due):
+            return
+        try:
+            facts = api.facts_of(job, step)
+            path = self.store.checkpoint_path(self.run)
+            runfile.save(path, facts=facts, state=state, history=history)
+        except ImpastoError as error:
+            log.warning("no checkpoint: %s", error)
+        ended = time.monotonic()
+        self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
+
+
+def _both(content: Upload, style: Upload) -> list[tuple[str, Upload]]:
+    return [("content", content), ("style", style)]
+
+
+def _size(upload: Upload) -> tuple[int, int]:
+    if upload.width:
+        return upload.width, upload.height
+    return pictures.sample_size(upload.id)
+
+
+def _size_of(step: Step) -> tuple[int, int]:
+    height, width = step.image.shape[-2:]
+    return width, height
+
+
+def _jpeg(step: Step) -> bytes:
+    return pictures.jpeg(imagefile.to_8bit(step.best.permute(1, 2, 0).cpu().numpy()), LIVE_SIDE)
+
+
+def _left(began: float, first: float, progress: float) -> float | None:
+    """The seconds to go, by the pace since this run was taken up."""
+    if progress <= first:
+        return None
+    return (time.monotonic() - began) * (1 - progress) / (progress - first)
+
+
+def _sentence(error: Exception) -> str:
+    """What people can do about a problem that nobody foresaw."""
+    if isinstance(error, MemoryError) or "memory" in str(error):
+        return "there was not enough memory; choose a smaller size"
+    return f"something went wrong inside ({type(error).__name__}); the terminal says more"
