@@ -86,7 +86,10 @@ class Front:
     def download_name(self, run: Run) -> str:
         """A name that tells which two pictures these were, in letters that any system takes."""
         both = [self._named(run.content), self._named(run.style)]
-        name = "-".join(Path(each.name).stem for each in both if each) or "painting"
+        name = (
+            "-".join(each.id if each.title else Path(each.name).stem for each in both if each)
+            or "painting"
+        )
         return "".join(each if each.isalnum() or each in "-_" else "_" for each in name) + ".png"
 
     def _named(self, id: str) -> PictureOut | None:

@@ -65,9 +65,11 @@ def label(name: str) -> str:
 
 
 def _small(picture: Picture, side: int) -> Image.Image:
-    pixels = imagefile.to_8bit(picture.rgb)
+    # Of a huge picture a part of the pixels is enough: the whole again in 8 bits is memory for two.
+    part = slice(None, None, max(1, max(picture.size) // (4 * side)))
+    pixels = imagefile.to_8bit(picture.rgb[part, part])
     if picture.alpha is not None:
-        pixels = np.dstack([pixels, imagefile.to_8bit(picture.alpha)])
+        pixels = np.dstack([pixels, imagefile.to_8bit(picture.alpha[part, part])])
     return _shrunk(Image.fromarray(pixels), side)
 
 

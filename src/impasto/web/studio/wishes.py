@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from impasto.recipe import METHODS, PRESETS, Recipe, default_layers
+from impasto.recipe import LAYERS, METHODS, PRESETS, Recipe, default_layers
 from impasto.types import ImpastoError
 
 # The settings that may name a file on the command line: here only these words.
@@ -57,6 +57,7 @@ def schema() -> dict[str, Any]:
             name: {"description": method.description, "layers": default_layers(name)}
             for name, method in METHODS.items()
         },
+        "layer_weights": Recipe(layers=LAYERS).style_layers,
     }
 
 
@@ -75,9 +76,16 @@ def _described(each: Any) -> dict[str, Any]:
         "free": meta["parse"].__name__ in ("side", "seconds", "size_in_bytes"),  # 'original', '2m'
         "default": list(each.default) if many else each.default,
         "choices": choices,
+        "methods": _methods(meta["help"]),
         "low": meta["low"] if math.isfinite(meta["low"]) else None,
         "high": meta["high"] if math.isfinite(meta["high"]) else None,
     }
+
+
+def _methods(help: str) -> list[str]:
+    """The methods that a setting is for: its help begins with them, or it is for all."""
+    names = help.partition(":")[0].split(", ")
+    return names if all(name in METHODS for name in names) else list(METHODS)
 
 
 def _least_side(size: tuple[int, int]) -> int:
