@@ -66,6 +66,7 @@ class Workshop:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.glimpse: Glimpse | None = None  # of the run at work
+        self.last: Glimpse | None = None  # of the run before: whoever looks may be a moment late
         self._queue: deque[str] = deque(store.waiting())
         self._wish: Wish | None = None
         self._stopping: set[str] = set()
@@ -175,7 +176,7 @@ class Workshop:
         finally:
             with self._news:
                 self._stopping.discard(run.id)
-                self.glimpse = None
+                self.last, self.glimpse = self.glimpse, None
 
     def _paint(self, run: Run) -> None:
         from impasto import api
