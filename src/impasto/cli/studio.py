@@ -45,8 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     listening = serving.listen(arguments.host, arguments.port)
     others = bool(arguments.name) or not serving.is_local(arguments.host)
     token = serving.new_token() if others else ""
-    guarded = serving.guarded(
-        app.create(folder),
+    made = app.create(folder)
+    door = serving.guarded(
+        made,
         host=arguments.host,
         names=tuple(arguments.name),
         token=token,
@@ -54,5 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     link = serving.link(listening, token)
     print(f"Impasto Studio: {link}\npictures are kept in {folder}; Ctrl-C ends", file=sys.stderr)
-    serving.serve(guarded, listening, browser="" if arguments.no_browser else link)
+    browser = "" if arguments.no_browser else link
+    serving.serve(door, listening, browser=browser, ending=made.state.front.workshop.leave)
     return 0

@@ -8,6 +8,8 @@ import os
 import secrets
 import socket
 import webbrowser
+from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -79,10 +81,29 @@ def guarded(
     return Guard(app=app, names=known, addresses=not local, token=token, max_bytes=max_bytes)
 
 
-def serve(app: Application, listening: socket.socket, *, browser: str = "") -> None:
+class _Server(uvicorn.Server):
+    """A server that says when it was told to end."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ending()
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    app: Application,
+    listening: socket.socket,
+    *,
+    browser: str = "",
+    ending: Callable[[], None] = lambda: None,
+) -> None:
     """Answer requests until Ctrl-C or SIGTERM; those under way are finished first.
 
     The socket listens already, so the browser may be sent to its link before the first answer.
+    ``ending`` is called by the signal: answers that never end by themselves can end then.
     """
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
         if browser:
@@ -96,4 +117,4 @@ def serve(app: Application, listening: socket.socket, *, browser: str = "") -> N
             proxy_headers=False,  # nobody may say for others where they come from
             timeout_graceful_shutdown=LAST_SECONDS,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        _Server(config, ending).run(sockets=[listening])

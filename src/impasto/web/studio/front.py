@@ -101,7 +101,7 @@ class Front:
     async def events(self, run: Run) -> AsyncIterator[str]:
         """What a follower of a run is told; every loss once."""
         number, told, place, silent = -1, 0, -1, 0.0
-        while True:
+        while not self.workshop.leaving:  # a stream would hold the end of the server up
             seen = self.workshop.glimpse
             if seen is not None and seen.run == run.id:
                 if seen.number != number:
@@ -126,7 +126,7 @@ class Front:
 def picture_out(upload: Upload) -> PictureOut:
     """A picture as the API tells of it."""
     known = samples.SAMPLES.get(upload.id)
-    width, height = pictures.sample_size(upload.id) if known else (upload.width, upload.height)
+    width, height = pictures.size_of(upload)
     return PictureOut(
         id=upload.id,
         name=upload.name,

@@ -13,6 +13,7 @@ from PIL import Image
 
 from impasto import imagefile, samples
 from impasto.types import Picture
+from impasto.web.studio.store import Upload
 
 MAX_BYTES = 64_000_000  # of a file
 MAX_PIXELS = 50_000_000  # a phone's camera; some 2 GB while it is decoded
@@ -38,9 +39,15 @@ def view(path: Path, side: int) -> bytes:
         return _webp(_small(imagefile.read(path, max_pixels=MAX_PIXELS), side))
 
 
+def size_of(upload: Upload) -> tuple[int, int]:
+    """Width and height of a picture."""
+    if upload.width:
+        return upload.width, upload.height
+    return _sample_size(upload.id)
+
+
 @lru_cache(maxsize=len(samples.SAMPLES))
-def sample_size(name: str) -> tuple[int, int]:
-    """Width and height of a sample."""
+def _sample_size(name: str) -> tuple[int, int]:
     with Image.open(samples.locate(name)) as image:
         return image.size
 

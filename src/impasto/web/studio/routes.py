@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from typing import Annotated, Any, TypeAlias
 
@@ -23,12 +24,12 @@ from impasto.web.studio.answers import (
 )
 from impasto.web.studio.front import Front, picture_out
 from impasto.web.studio.store import sample
-from impasto.web.studio.workshop import Busy
+from impasto.web.studio.workshop import Busy, can_inspect
 
 Responses: TypeAlias = "dict[int | str, dict[str, Any]]"
 
 KEEP = {"cache-control": "private, max-age=86400, immutable"}  # what an id names never changes
-SKETCH_PATIENCE = 60.0  # seconds
+PATIENCE = 60.0  # seconds
 RAW = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 MISSING: Responses = {404: {"model": Problem, "description": "it is not here"}}
 BUSY: Responses = {409: {"model": Problem, "description": "not now"}, **MISSING}
@@ -48,6 +49,14 @@ router = APIRouter(prefix="/api")
 def kind(media: str) -> Responses:
     """A response that is a file of some kind."""
     return {200: {"content": {media: {}}, "description": "the file"}}
+
+
+def soon(answer: Future[Any]) -> Any:
+    """What is done between two steps."""
+    try:
+        return answer.result(PATIENCE)
+    except TooLate:
+        raise Busy("a step of a large picture is under way; try again later") from None
 
 
 @router.get("/samples", tags=["pictures"])
@@ -197,6 +206,12 @@ def fetch_thumb(id: Id, here: Here) -> FileResponse:
     return FileResponse(path, media_type="image/webp", headers=KEEP)
 
 
+@router.get("/runs/{id}/inspection", tags=["runs"], responses=BUSY)
+def inspect_run(id: Id, here: Here) -> dict[str, Any]:
+    """Histograms of the features before, after and of the target, layer by layer."""
+    return soon(here.workshop.inspect(here.finished(id)))
+
+
 @router.post(
     "/sketches",
     tags=["sketches"],
@@ -207,14 +222,11 @@ def sketch(wanted: Painting, here: Here) -> Response:
     """A small quick picture of what a run would become, in a second or two."""
     content, style = here.upload(wanted.content), here.upload(wanted.style)
     recipe = wishes.recipe_of(wanted.preset, wanted.settings)
-    try:
-        data = here.workshop.sketch(content, style, recipe).result(SKETCH_PATIENCE)
-    except TooLate:
-        raise Busy("a step of a large picture is under way; try again later") from None
+    data = soon(here.workshop.sketch(content, style, recipe))
     return Response(data, media_type="image/jpeg")
 
 
 @router.get("/settings", tags=["settings"])
 def list_settings() -> dict[str, Any]:
     """Every setting of a recipe, the presets and the methods."""
-    return wishes.schema()
+    return wishes.schema() | {"inspection": can_inspect()}

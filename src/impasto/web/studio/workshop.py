@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import io
 import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
+
+import PIL.Image
 
 from impasto import files, imagefile, runfile
 from impasto.recipe import Recipe
-from impasto.types import ImpastoError, Losses, Step
+from impasto.types import ImpastoError, Losses, Picture, Step
 from impasto.web.studio import pictures, wishes
 from impasto.web.studio.store import OPEN, Run, Store, Upload
 
 if TYPE_CHECKING:
-    from impasto.api import Job
+    from impasto.api import Job, Source, Supplies
     from impasto.optimize import State
 
 MAX_WAITING = 8  # runs
 LIVE_SIDE = 1024  # pixels of a picture on the way
 BETWEEN_PICTURES = 0.3  # seconds
 BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
+SKETCH_VIEW = 512  # pixels of a picture that a sketch is made from
+INSPECTION, INSPECTION_SIDE = "impasto.experiments.inspection", 512
 LAST_SECONDS = 20.0  # for the step under way when the studio ends
 
 log = logging.getLogger("impasto.studio")
+
+
+def can_inspect() -> bool:
+    """Whether this installation knows how to look at features."""
+    try:
+        return importlib.util.find_spec(INSPECTION) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 class Busy(ImpastoError):
@@ -51,13 +69,11 @@ class Glimpse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """A sketch that someone waits for."""
+class Errand:
+    """Something quick that someone waits for, done between two steps."""
 
-    content: Upload
-    style: Upload
-    recipe: Recipe
-    answer: Future[bytes] = field(default_factory=Future)
+    do: Callable[[], Any]
+    answer: Future[Any] = field(default_factory=Future)
 
 
 class Workshop:
@@ -68,7 +84,7 @@ class Workshop:
         self.glimpse: Glimpse | None = None  # of the run at work
         self.last: Glimpse | None = None  # of the run before: whoever looks may be a moment late
         self._queue: deque[str] = deque(store.waiting())
-        self._wish: Wish | None = None
+        self._errands: dict[str, Errand] = {}  # the newest of each kind
         self._stopping: set[str] = set()
         self._closing = False
         self._news = threading.Condition()
@@ -77,6 +93,15 @@ class Workshop:
     def open(self) -> None:
         """Begin to work."""
         self._thread.start()
+
+    def leave(self) -> None:
+        """Begin to end; takes no lock, a signal may call it at any moment."""
+        self._closing = True
+
+    @property
+    def leaving(self) -> bool:
+        """Whether nothing new is begun."""
+        return self._closing
 
     def close(self) -> None:
         """End after the step under way; its run goes on from there another time."""
@@ -131,15 +156,23 @@ class Workshop:
 
     def sketch(self, content: Upload, style: Upload, recipe: Recipe) -> Future[bytes]:
         """A small quick picture, soon; only the newest wish counts."""
-        wish = Wish(content=content, style=style, recipe=recipe)
+        return self._send("sketch", lambda: self._sketch(content, style, recipe))
+
+    def inspect(self, run: Run) -> Future[dict[str, Any]]:
+        """The features of a finished picture, soon; only the newest wish counts."""
+        return self._send("inspection", lambda: self._inspect(run))
+
+    def _send(self, kind: str, do: Callable[[], Any]) -> Future[Any]:
+        errand = Errand(do=do)
         with self._news:
             if self._closing:
                 raise Busy("the studio is closing")
-            before, self._wish = self._wish, wish
+            before = self._errands.pop(kind, None)
+            self._errands[kind] = errand
             self._news.notify_all()
         if before is not None:
-            before.answer.set_exception(Busy("a newer sketch took its place"))
-        return wish.answer
+            before.answer.set_exception(Busy(f"a newer {kind} took its place"))
+        return errand.answer
 
     def _check_room(self) -> None:
         if self._closing:
@@ -150,19 +183,26 @@ class Workshop:
     # What follows runs in the thread.
 
     def _work(self) -> None:
-        from impasto import api  # noqa: F401  loads torch: it is warm when the first run comes
-
+        self._warm()
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._closing or self._wish or self._queue)
+                self._news.wait_for(lambda: self._closing or self._errands or self._queue)
                 if self._closing:
-                    return
+                    break
                 run = None
-                if self._wish is None:
+                if not self._errands:
                     run = self.store.run(self._queue.popleft())
                     self.glimpse = Glimpse(run=run.id)
                     self.store.mark(run, "painting")
-            self._sketches() if run is None else self._attempt(run)
+            self._errand() if run is None else self._attempt(run)
+        with self._news:
+            for errand in self._errands.values():
+                errand.answer.set_exception(Busy("the studio is closing"))
+
+    def _warm(self) -> None:
+        """Load torch and the network, that the first picture need not wait."""
+        with suppress(ImpastoError):  # the first run will say it
+            self.supplies.encoder(Recipe().weights, Recipe().device)
 
     def _attempt(self, run: Run) -> None:
         """Paint, and note whatever goes wrong as a sentence."""
@@ -187,7 +227,7 @@ class Workshop:
         if state is None:
             self._show(phase="sketching")
             self._sketch(content, style, recipe, show=True)
-        job = self._open(content, style, recipe)
+        job = api.open_job(content, style, recipe, supplies=self.supplies)
         self._show(phase="painting")
         history = [(each.style, each.content) for each in losses]
         keeper = Keeper(self.store, run)
@@ -200,7 +240,7 @@ class Workshop:
             self._show_step(step, history, _left(began, first, step.progress))
             if self._ends(run, job, step, after, losses, keeper):
                 break
-            self._sketches()
+            self._errand()
         if step is None or self._closing:
             self.store.mark(run, "interrupted")
         else:
@@ -240,37 +280,29 @@ class Workshop:
                 log.warning("%s", error)
         return None, []
 
-    def _open(self, content: Upload, style: Upload, recipe: Recipe) -> Job:
-        """The job; its record calls the pictures by their names, not by our places."""
-        from impasto import api
-
-        paths = {name: self.store.upload_path(one) for name, one in _both(content, style)}
-        job = api.open_job(paths["content"], paths["style"], recipe)
-        names = {name: one.name for name, one in _both(content, style)}
-        sources = {name: replace(source, path=names[name]) for name, source in job.sources.items()}
-        return replace(job, sources=sources)
-
-    def _sketches(self) -> None:
-        """Answer the sketch that is wished for, if there is one."""
+    def _errand(self) -> None:
+        """Do what someone waits for, if there is anything."""
         with self._news:
-            wish, self._wish = self._wish, None
-        if wish is None or not wish.answer.set_running_or_notify_cancel():
+            kind = next(iter(self._errands), "")
+            errand = self._errands.pop(kind, None)
+        if errand is None or not errand.answer.set_running_or_notify_cancel():
             return
         try:
-            wish.answer.set_result(self._sketch(wish.content, wish.style, wish.recipe))
+            errand.answer.set_result(errand.do())
         except ImpastoError as error:
-            wish.answer.set_exception(error)
+            errand.answer.set_exception(error)
         except Exception as error:
-            log.exception("a sketch failed")
-            wish.answer.set_exception(ImpastoError(_sentence(error)))
+            log.exception("%s failed", kind)
+            errand.answer.set_exception(ImpastoError(_sentence(error)))
 
     def _sketch(
         self, content: Upload, style: Upload, recipe: Recipe, *, show: bool = False
     ) -> bytes:
         from impasto import api
 
-        sizes = [_size(content), _size(style)]
-        job = self._open(content, style, wishes.sketch_of(recipe, *sizes))
+        recipe = wishes.sketch_of(recipe, pictures.size_of(content), pictures.size_of(style))
+        supplies = replace(self.supplies, read=self._read_small)
+        job = api.open_job(content, style, recipe, supplies=supplies)
         image = b""
         for step, _ in api.steps_of(job):
             if show or step.reason:
@@ -278,6 +310,35 @@ class Workshop:
             if show:
                 self._show(image=image, size=_size_of(step))
         return image
+
+    def _inspect(self, run: Run) -> dict[str, Any]:
+        if not can_inspect():
+            raise ImpastoError("this installation cannot look at features")
+        inspection = importlib.import_module(INSPECTION)
+        places = [self.store.upload_path(self.store.upload(id)) for id in (run.content, run.style)]
+        size = min(max(run.width, run.height), INSPECTION_SIDE)
+        return inspection.inspect(self.store.result_path(run), *places, size=size)
+
+    def _read(self, upload: Upload, name: str) -> tuple[Picture, Source]:
+        """A picture; its record calls it by its name, not by our place."""
+        from impasto import api
+
+        picture, source = api.read_picture(self.store.upload_path(upload), name)
+        return picture, replace(source, path=upload.name)
+
+    def _read_small(self, upload: Upload, name: str) -> tuple[Picture, Source]:
+        """As much of a picture as a sketch can show."""
+        from impasto import api
+
+        view = pictures.view(self.store.upload_path(upload), SKETCH_VIEW)
+        return api.read_picture(PIL.Image.open(io.BytesIO(view)), name)
+
+    @cached_property
+    def supplies(self) -> Supplies:
+        """Where jobs get their pictures and the network, which is loaded once."""
+        from impasto import api
+
+        return api.Supplies(read=self._read, encoder=lru_cache(maxsize=2)(api.load_encoder))
 
     def _show_step(
         self, step: Step, history: list[tuple[float, float]], left: float | None
@@ -328,16 +389,6 @@ class Keeper:
             log.warning("no checkpoint: %s", error)
         ended = time.monotonic()
         self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
-
-
-def _both(content: Upload, style: Upload) -> list[tuple[str, Upload]]:
-    return [("content", content), ("style", style)]
-
-
-def _size(upload: Upload) -> tuple[int, int]:
-    if upload.width:
-        return upload.width, upload.height
-    return pictures.sample_size(upload.id)
 
 
 def _size_of(step: Step) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 import { ask, Gone, Problem, untilBack } from "./api.js";
 import { curve } from "./curve.js";
-import { adopt, watch, wish } from "./wish.js";
+import { inspection } from "./inspection.js";
+import { adopt, known, watch, wish } from "./wish.js";
 import { called, complain, duration } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -31,6 +32,7 @@ export function stage() {
     button.addEventListener("click", () => enlarge(button.dataset.zoom));
   }
   $("compare").addEventListener("click", () => compare($("compare").getAttribute("aria-pressed") !== "true"));
+  $("inspect").addEventListener("click", () => inspection.toggle(shown));
   $("stop").addEventListener("click", () => act("stop"));
   $("resume").addEventListener("click", () => act("again"));
   $("again").addEventListener("click", () => {
@@ -110,7 +112,7 @@ function finished(run) {
     after: `/api/runs/${run.id}/result.png`,
     alt: `${called(run.content)} in the style of ${called(run.style)}`,
   });
-  tools(["zoom", "again", "download", ...(run.content ? ["compare"] : [])]);
+  tools(["zoom", "again", "download", ...(run.content ? ["compare"] : []), ...(known.inspection ? ["inspect"] : [])]);
   compare(Boolean(run.content));
   $("download").href = `/api/runs/${run.id}/result.png?download=true`;
   say(`${ENDS[run.reason] ?? "Finished"}.`, [
@@ -215,6 +217,7 @@ function fit() {
 }
 
 function tools(names) {
+  inspection.close();
   for (const id of ["zoom", "compare", "inspect", "stop", "resume", "again", "download"]) $(id).hidden = !names.includes(id);
   $("stop").disabled = false;
 }
