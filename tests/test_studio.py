@@ -122,6 +122,16 @@ def test_a_picture_is_painted_by_http_and_its_record_makes_it_again(server, tmp_
     assert np.abs(again.rgb - imagefile.read(result).rgb).max() < 2 / 255
 
 
+def test_a_picture_can_be_the_start(server):
+    given = server.client.post("/api/pictures?name=start.png", content=encoded(size=(60, 40)))
+    run = server.until(server.paint(start=given.json()["id"], steps=1)["id"], "done")
+    picture = server.client.get(f"/api/runs/{run['id']}/result.png").content
+    text = PIL.Image.open(io.BytesIO(picture)).info["impasto"]
+    assert json.loads(text)["inputs"]["start"]["path"] == "start.png"
+    missing = server.client.post("/api/runs", json=wanted(start="0" * 32))
+    assert missing.status_code == 404
+
+
 def test_a_sketch_comes_beside_a_run_and_follows_the_settings(server):
     run = server.paint(size=128, steps=40)
     server.until(run["id"], "painting")
@@ -164,7 +174,9 @@ def test_what_was_finished_survives_a_kill_and_what_was_not_is_offered_again(tmp
         running.client.post(f"/api/runs/{second['id']}/again")
         assert first_step(running, second["id"]) < 5
         known = running.client.get(f"/api/runs/{second['id']}").json()["history"]
-        assert running.end() in (0, -signal.SIGTERM)  # in order: it goes on from the very step
+        with running.client.stream("GET", f"/api/runs/{second['id']}/events"):  # someone looks
+            assert running.end() in (0, -signal.SIGTERM)  # in order: it goes on from the step
+        assert "Error" not in "".join(running.said)
         running.start()
         running.client.post(f"/api/runs/{second['id']}/again")
         assert first_step(running, second["id"]) >= len(known) - 1

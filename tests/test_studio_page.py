@@ -272,7 +272,7 @@ def test_the_description_of_the_api_is_a_page_of_its_own(browser, server):
     page.close()
 
 
-def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened):
+def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened, tmp_path):
     page = opened()
     page.locator("#equalizer > summary").click()
     sketch = page.locator("#sketch")
@@ -288,12 +288,16 @@ def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened):
     weights = [float(each) for each in page.locator("#all-layer_weights").input_value().split(",")]
     usual = list(Recipe().style_layers.values())
     assert weights == pytest.approx([*usual[:4], 2 * usual[4]])
-    names = page.locator("#settings .field input, #settings .field select").evaluate_all(
+    names = page.locator("#settings .field :is(input:not([type=file]), select)").evaluate_all(
         "all => all.map(each => each.id.slice('all-'.length))"
     )
     assert names == [each.name for each in fields(Recipe)]
     page.get_by_role("button", name="Level everything").click()
     expect(page.locator("#changed")).to_be_hidden()
+    with page.expect_file_chooser() as chooser:
+        page.locator("#all-start").select_option("a picture of yours …")
+    chooser.value.set_files(file_of("camera", tmp_path))
+    expect(page.locator("#all-start option:checked")).to_have_text("camera.png")
     page.locator("#method").select_option("gram")
     expect(page.get_by_role("slider", name="skewness")).to_be_disabled()
     expect(page.get_by_role("slider", name="layer relu5_1")).to_be_enabled()
@@ -326,6 +330,7 @@ def test_the_page_waits_for_a_server_that_was_killed_and_goes_on(opened, server)
     server.start()
     expect(page.locator("#gone")).to_be_hidden()
     expect(page.locator("#status")).to_have_text("This picture was interrupted. It can go on.")
+    page.goto(f"http://127.0.0.1:{server.port}/")  # and whoever comes anew is offered it
     page.get_by_role("button", name="Go on").click()
     expect(page.locator("#status")).to_have_text(re.compile(r"Step \d+ of 60"))
     page.get_by_role("button", name="Stop and keep").click()

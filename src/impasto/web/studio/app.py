@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ def create(folder: Path) -> FastAPI:
     app.state.front = front
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(ImpastoError, _refused)
+    app.add_exception_handler(sqlite3.Error, _unable)
     app.include_router(router)
     app.get("/api", include_in_schema=False)(_api_page)
     app.mount("/", StaticFiles(directory=STATIC, html=True))
@@ -62,6 +64,10 @@ def _api_page() -> FileResponse:
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     return _answer(409 if isinstance(error, Busy) else 422, str(error))
+
+
+async def _unable(request: Request, error: Exception) -> JSONResponse:
+    return _answer(507, f"the studio cannot write to its folder ({error}); is the disk full?")
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

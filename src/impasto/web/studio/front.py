@@ -12,9 +12,10 @@ from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
 from impasto import samples
+from impasto.recipe import Recipe
 from impasto.types import ImpastoError
-from impasto.web.studio import pictures
-from impasto.web.studio.answers import PictureOut, RunOut
+from impasto.web.studio import pictures, wishes
+from impasto.web.studio.answers import Painting, PictureOut, RunOut
 from impasto.web.studio.store import OPEN, Run, Store, Upload
 from impasto.web.studio.workshop import Workshop
 
@@ -55,6 +56,12 @@ class Front:
         if run.state != "done":
             raise HTTPException(404, "this painting is not finished")
         return run
+
+    def wish(self, wanted: Painting) -> tuple[Upload, Upload, Recipe, Upload | None]:
+        """What a request wants to be painted: content, style, recipe, start."""
+        recipe = wishes.recipe_of(wanted.preset, wanted.settings)
+        start = None if recipe.start in wishes.STARTS else self.upload(recipe.start)
+        return self.upload(wanted.content), self.upload(wanted.style), recipe, start
 
     def keep(self, data: bytes, name: str) -> PictureOut:
         """Check a picture and keep it."""
@@ -109,7 +116,10 @@ class Front:
                     yield _event("step", data | {"from": told, "history": seen.history[told:]})
                     number, told, silent = seen.number, len(seen.history), 0.0
             else:
-                run = await run_in_threadpool(self.store.run, run.id)
+                try:
+                    run = await run_in_threadpool(self.store.run, run.id)
+                except KeyError:
+                    return  # deleted meanwhile
                 if run.state not in OPEN:
                     yield _event("end", self.shown(run).model_dump())
                     return

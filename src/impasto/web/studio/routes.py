@@ -114,9 +114,7 @@ def view_picture(
 @router.post("/runs", tags=["runs"], status_code=201, responses=BUSY)
 def start_run(wanted: Painting, here: Here) -> RunOut:
     """Paint; the run waits until those before it are done."""
-    content, style = here.upload(wanted.content), here.upload(wanted.style)
-    recipe = wishes.recipe_of(wanted.preset, wanted.settings)
-    return here.shown(here.workshop.add(content, style, recipe))
+    return here.shown(here.workshop.add(*here.wish(wanted)))
 
 
 @router.get("/runs", tags=["runs"])
@@ -220,9 +218,7 @@ def inspect_run(id: Id, here: Here) -> dict[str, Any]:
 )
 def sketch(wanted: Painting, here: Here) -> Response:
     """A small quick picture of what a run would become, in a second or two."""
-    content, style = here.upload(wanted.content), here.upload(wanted.style)
-    recipe = wishes.recipe_of(wanted.preset, wanted.settings)
-    data = soon(here.workshop.sketch(content, style, recipe))
+    data = soon(here.workshop.sketch(*here.wish(wanted)))
     return Response(data, media_type="image/jpeg")
 
 

@@ -35,7 +35,8 @@ CREATE TABLE IF NOT EXISTS uploads (
     id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
     width INTEGER NOT NULL, height INTEGER NOT NULL, created REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, content TEXT NOT NULL, style TEXT NOT NULL, recipe TEXT NOT NULL,
+    id TEXT PRIMARY KEY, content TEXT NOT NULL, style TEXT NOT NULL, start TEXT NOT NULL,
+    recipe TEXT NOT NULL,
     state TEXT NOT NULL, created REAL NOT NULL, error TEXT NOT NULL DEFAULT '',
     width INTEGER NOT NULL DEFAULT 0, height INTEGER NOT NULL DEFAULT 0,
     record TEXT NOT NULL DEFAULT 'null', history TEXT NOT NULL DEFAULT '[]');
@@ -62,6 +63,7 @@ class Run:
     id: str
     content: str  # ids of uploads
     style: str
+    start: str  # empty where it is no picture
     recipe: dict[str, Any]  # as it was then: another version may know other settings
     state: str  # waiting, painting, done, failed, interrupted
     created: float
@@ -163,11 +165,13 @@ class Store:
             row = self._base.execute(f"SELECT {columns} FROM uploads WHERE id = ?", [id]).fetchone()
         if row is None:
             raise KeyError(id)
-        return Upload(**dict(zip(columns.split(", "), row, strict=True)))
+        return Upload(**dict(row))
 
     # Runs.
 
-    def add_run(self, content: Upload, style: Upload, recipe: Recipe) -> Run:
+    def add_run(
+        self, content: Upload, style: Upload, recipe: Recipe, start: Upload | None = None
+    ) -> Run:
         """A new run that waits."""
         with self._changing() as base:
             if base.execute("SELECT count(*) FROM runs").fetchone()[0] >= MAX_RUNS:
@@ -178,14 +182,15 @@ class Store:
                 id=secrets.token_hex(16),
                 content=content.id,
                 style=style.id,
+                start=start.id if start else "",
                 recipe=recipe.to_dict(),
                 state="waiting",
                 created=time.time(),
             )
             base.execute(
-                "INSERT INTO runs (id, content, style, recipe, state, created) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (run.id, run.content, run.style, _json(run.recipe), run.state, run.created),
+                "INSERT INTO runs (id, content, style, start, recipe, state, created) "
+                "VALUES (:id, :content, :style, :start, :recipe, :state, :created)",
+                {**vars(run), "recipe": _json(run.recipe)},
             )
         return run
 
@@ -203,12 +208,6 @@ class Store:
         query = "SELECT * FROM runs WHERE created < ? ORDER BY created DESC LIMIT ?"
         with self._lock:
             return [_run(row) for row in self._base.execute(query, [bound, limit])]
-
-    def waiting(self) -> list[str]:
-        """The ids of the runs that wait, the oldest first."""
-        query = "SELECT id FROM runs WHERE state = 'waiting' ORDER BY created"
-        with self._lock:
-            return [row[0] for row in self._base.execute(query)]
 
     def mark(self, run: Run, state: str, *, error: str = "") -> None:
         """Note what a run is doing now."""
@@ -244,7 +243,8 @@ class Store:
         """Drop uploads that no run uses, the old ones and those beyond the limit."""
         query = (
             "SELECT id, created FROM uploads WHERE id NOT IN (SELECT content FROM runs) "
-            "AND id NOT IN (SELECT style FROM runs) ORDER BY created DESC"
+            "AND id NOT IN (SELECT style FROM runs) AND id NOT IN (SELECT start FROM runs) "
+            "ORDER BY created DESC"
         )
         with self._changing() as base:
             oldest = time.time() - SPARE_SECONDS
@@ -284,6 +284,7 @@ def sample(name: str) -> Upload:
 
 def _connect(path: Path) -> sqlite3.Connection:
     base = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
+    base.row_factory = sqlite3.Row
     try:
         base.execute("PRAGMA locking_mode = EXCLUSIVE")  # one studio per folder
         base.execute("PRAGMA journal_mode = WAL")
@@ -299,21 +300,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     return base
 
 
-def _run(row: tuple[Any, ...]) -> Run:
-    id, content, style, recipe, state, created, error, width, height, record, history = row
-    return Run(
-        id=id,
-        content=content,
-        style=style,
-        recipe=json.loads(recipe),
-        state=state,
-        created=created,
-        error=error,
-        width=width,
-        height=height,
-        record=json.loads(record),
-        history=tuple((style, content) for style, content in json.loads(history)),
-    )
+def _run(row: sqlite3.Row) -> Run:
+    packed = {name: json.loads(row[name]) for name in ("recipe", "record", "history")}
+    packed["history"] = tuple((style, content) for style, content in packed["history"])
+    return Run(**{**dict(row), **packed})
 
 
 def _json(data: Any) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 from impasto.recipe import LAYERS, METHODS, PRESETS, Recipe, default_layers
 from impasto.types import ImpastoError
 
+STARTS = ("content", "color", "noise")
 # The settings that may name a file on the command line: here only these words.
 WORDS: dict[str, str] = {
-    "start": r"content|color|noise",
+    "start": "|".join([*STARTS, r"[0-9a-z]{1,32}"]),  # the last is the id of a picture
     "weights": r"oxford|torchvision",
     "device": r"auto|cpu|mps|cuda(:\d{1,2})?",
 }
@@ -30,7 +31,7 @@ def recipe_of(preset: str, settings: Mapping[str, Any]) -> Recipe:
     recipe = Recipe.from_dict({**PRESETS.get(preset, {}), **settings})
     for name, pattern in WORDS.items():
         if not re.fullmatch(pattern, str(getattr(recipe, name))):
-            raise ImpastoError(f"{name} must be one of {pattern.replace('|', ', ')} here")
+            raise ImpastoError(f"{name}: {getattr(recipe, name)!r} is not known here")
     return recipe
 
 
@@ -66,7 +67,7 @@ def _described(each: Any) -> dict[str, Any]:
     assert each.default is not MISSING
     many = isinstance(each.default, tuple)
     words = WORDS.get(each.name, "")
-    choices = list(meta["choices"]) or (words.split("|") if re.fullmatch(r"[\w|]+", words) else [])
+    choices = list(meta["choices"]) or [each for each in words.split("|") if each.isalpha()]
     return {
         "name": each.name,
         "group": meta["group"],

@@ -83,7 +83,7 @@ class Workshop:
         self.store = store
         self.glimpse: Glimpse | None = None  # of the run at work
         self.last: Glimpse | None = None  # of the run before: whoever looks may be a moment late
-        self._queue: deque[str] = deque(store.waiting())
+        self._queue: deque[str] = deque()
         self._errands: dict[str, Errand] = {}  # the newest of each kind
         self._stopping: set[str] = set()
         self._closing = False
@@ -111,11 +111,13 @@ class Workshop:
         if self._thread.is_alive():
             self._thread.join(LAST_SECONDS)
 
-    def add(self, content: Upload, style: Upload, recipe: Recipe) -> Run:
+    def add(
+        self, content: Upload, style: Upload, recipe: Recipe, start: Upload | None = None
+    ) -> Run:
         """Take on one more run."""
         with self._news:
             self._check_room()
-            run = self.store.add_run(content, style, recipe)
+            run = self.store.add_run(content, style, recipe, start)
             self._queue.append(run.id)
             self._news.notify_all()
         return run
@@ -154,9 +156,11 @@ class Workshop:
             ahead = self._queue.index(run.id) if run.id in self._queue else 0
             return ahead + (self.glimpse is not None)
 
-    def sketch(self, content: Upload, style: Upload, recipe: Recipe) -> Future[bytes]:
+    def sketch(
+        self, content: Upload, style: Upload, recipe: Recipe, start: Upload | None = None
+    ) -> Future[bytes]:
         """A small quick picture, soon; only the newest wish counts."""
-        return self._send("sketch", lambda: self._sketch(content, style, recipe))
+        return self._send("sketch", lambda: self._sketch(content, style, recipe, start))
 
     def inspect(self, run: Run) -> Future[dict[str, Any]]:
         """The features of a finished picture, soon; only the newest wish counts."""
@@ -194,7 +198,10 @@ class Workshop:
                     run = self.store.run(self._queue.popleft())
                     self.glimpse = Glimpse(run=run.id)
                     self.store.mark(run, "painting")
-            self._errand() if run is None else self._attempt(run)
+            try:
+                self._errand() if run is None else self._attempt(run)
+            except Exception:  # not even the failure could be noted: a full disk
+                log.exception("the workshop stumbled")
         with self._news:
             for errand in self._errands.values():
                 errand.answer.set_exception(Busy("the studio is closing"))
@@ -222,12 +229,13 @@ class Workshop:
         from impasto import api
 
         content, style = self.store.upload(run.content), self.store.upload(run.style)
+        start = self.store.upload(run.start) if run.start else None
         recipe = Recipe.from_dict(run.recipe)
         state, losses = self._resumable(run)
         if state is None:
             self._show(phase="sketching")
-            self._sketch(content, style, recipe, show=True)
-        job = api.open_job(content, style, recipe, supplies=self.supplies)
+            self._sketch(content, style, recipe, start, show=True)
+        job = api.open_job(content, style, recipe, start=start, supplies=self.supplies)
         self._show(phase="painting")
         history = [(each.style, each.content) for each in losses]
         keeper = Keeper(self.store, run)
@@ -296,13 +304,19 @@ class Workshop:
             errand.answer.set_exception(ImpastoError(_sentence(error)))
 
     def _sketch(
-        self, content: Upload, style: Upload, recipe: Recipe, *, show: bool = False
+        self,
+        content: Upload,
+        style: Upload,
+        recipe: Recipe,
+        start: Upload | None,
+        *,
+        show: bool = False,
     ) -> bytes:
         from impasto import api
 
         recipe = wishes.sketch_of(recipe, pictures.size_of(content), pictures.size_of(style))
         supplies = replace(self.supplies, read=self._read_small)
-        job = api.open_job(content, style, recipe, supplies=supplies)
+        job = api.open_job(content, style, recipe, start=start, supplies=supplies)
         image = b""
         for step, _ in api.steps_of(job):
             if show or step.reason:

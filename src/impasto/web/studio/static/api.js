@@ -23,6 +23,11 @@ export async function ask(path, { method = "GET", body, raw = false } = {}) {
   return response.json();
 }
 
+/** Give a picture: what the server knows of it then. */
+export function give(file) {
+  return ask(`/api/pictures?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+}
+
 async function sentence(response) {
   try {
     const { detail } = await response.json();

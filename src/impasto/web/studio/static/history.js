@@ -5,8 +5,11 @@ import { adopt } from "./wish.js";
 import { called, complain, duration, moment } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
+const OPEN = ["waiting", "painting"];
 const PAGE = 24;
+const AGAIN = 3000;  // milliseconds between looks while something is being painted
 let oldest = null;
+let shown = "";  // ids and states of what is on the page
 
 export function history() {
   $("more").addEventListener("click", () => load(oldest));
@@ -17,10 +20,20 @@ export function refresh() {
   return load(null);
 }
 
+function look() {
+  if (!$("history").hidden) load(null);
+}
+
 async function load(before) {
   try {
     const { runs, more } = await ask(`/api/runs?limit=${PAGE}${before === null ? "" : `&before=${before}`}`);
-    if (before === null) $("runs").replaceChildren();
+    if (before === null) {
+      if (runs.some(({ state }) => OPEN.includes(state))) setTimeout(look, AGAIN);
+      const states = JSON.stringify(runs.map(({ id, state }) => [id, state]));
+      if (shown === states) return;  // as it is: nobody loses their place
+      shown = states;
+      $("runs").replaceChildren();
+    }
     $("runs").append(...runs.map(card));
     $("more").hidden = !more;
     $("history-empty").hidden = $("runs").childElementCount > 0;
@@ -76,7 +89,7 @@ function acts(run, item) {
       location.hash = "#/";
     }));
   }
-  if (!["waiting", "painting"].includes(run.state)) box.append(remover(run, item));
+  if (!OPEN.includes(run.state)) box.append(remover(run, item));
   return box;
 }
 
@@ -91,6 +104,7 @@ function remover(run, item) {
     await ask(`/api/runs/${run.id}`, { method: "DELETE" });
     (item.nextElementSibling ?? item.previousElementSibling)?.querySelector("a").focus();
     item.remove();
+    shown = "";
     $("history-empty").hidden = $("runs").childElementCount > 0;
   });
   made.className = "delete";

@@ -40,10 +40,11 @@ async function start() {
   route();
 }
 
-/** A run at work is what one comes back for. */
+/** A run at work is what one comes back for, or the last one if it was cut off. */
 async function reopen() {
   const { runs } = await ask("/api/runs?limit=20");
-  const open = runs.find((run) => run.state === "painting") ?? runs.find((run) => run.state === "waiting");
+  const open = ["painting", "waiting"].map((state) => runs.find((run) => run.state === state)).find(Boolean)
+    ?? runs.slice(0, 1).find((run) => run.state === "interrupted");
   if (open) window.history.replaceState(null, "", `#/run/${open.id}`);
 }
 

@@ -1,10 +1,15 @@
 // The settings: a few at hand, and all of them in a panel made from the recipe's own table.
 
+import { give } from "./api.js";
 import { base, change, known, text, value, watch, wish } from "./wish.js";
+import { complain } from "./words.js";
 
 const SIZES = { 256: "Small, 256", 512: "Medium, 512", 1024: "Large, 1024", 2048: "Print, 2048", original: "As the photo" };
 const PRESETS = { fast: "Fast", "": "Balanced", best: "Best", paper: "As in the paper" };
 const DECADE = 25;  // of the strength: as many points make α ten times smaller
+
+const OWN = "+";
+const names = {};  // of pictures that were given as a start
 
 const $ = (id) => document.getElementById(id);
 
@@ -99,6 +104,7 @@ function field(setting) {
   input.setAttribute("aria-describedby", help.id);
   box.append(label, input, help);
 
+  if (setting.name === "start") return own(box, setting, input);
   input.addEventListener("change", () => {
     const given = input.value.trim();
     change({ settings: { [setting.name]: given === "" ? undefined : typed(setting, given) } });
@@ -129,6 +135,36 @@ function control(setting) {
   input.autocomplete = "off";
   input.spellcheck = false;
   return input;
+}
+
+/** The start may also be a picture: the last choice asks for a file. */
+function own(box, setting, select) {
+  const chooser = document.createElement("input");
+  Object.assign(chooser, { type: "file", accept: "image/*", hidden: true });
+  box.append(chooser);
+  select.addEventListener("change", () => {
+    if (select.value === OWN) chooser.click();
+    else change({ settings: { start: select.value } });
+  });
+  chooser.addEventListener("cancel", () => change({}));
+  chooser.addEventListener("change", async () => {
+    try {
+      const picture = await give(chooser.files[0]);
+      names[picture.id] = picture.name;
+      change({ settings: { start: picture.id } });
+    } catch (problem) {
+      complain(problem);
+      change({});
+    }
+  });
+  watch(() => {
+    const now = value("start");
+    const more = setting.choices.includes(now) ? [] : [[now, names[now] ?? "a picture"]];
+    options(select, [...setting.choices.map((each) => [each, each]), ...more, [OWN, "a picture of yours …"]]);
+    select.value = now;
+    box.classList.toggle("changed", "start" in wish.settings);
+  });
+  return box;
 }
 
 /** Numbers as numbers; the server understands the rest as the command line does. */

@@ -1,6 +1,6 @@
 // The two pictures: chosen from a file, dropped, or one that comes along.
 
-import { ask } from "./api.js";
+import { give } from "./api.js";
 import { change, watch, wish } from "./wish.js";
 import { complain, settle } from "./words.js";
 
@@ -38,8 +38,7 @@ function well(role, pictures) {
     drop.classList.add("busy");
     name.textContent = `Reading ${file.name} …`;
     try {
-      const picture = await ask(`/api/pictures?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
-      change({ [role]: picture });
+      change({ [role]: await give(file) });
     } catch (problem) {
       complain(problem);
       show(wish);
