@@ -33,8 +33,8 @@ class Front:
 
     def close(self) -> None:
         """End the work and let go of the folder."""
-        self.workshop.close()
-        self.store.close()
+        if self.workshop.close():
+            self.store.close()
 
     def upload(self, id: str) -> Upload:
         """The picture of an id, or 404."""
@@ -121,9 +121,10 @@ class Front:
                 except KeyError:
                     return  # deleted meanwhile
                 if run.state not in OPEN:
-                    yield _event("end", self.shown(run).model_dump())
+                    yield _event("end", (await run_in_threadpool(self.shown, run)).model_dump())
                     return
-                if run.state == "waiting" and (now := self.workshop.place(run)) != place:
+                now = await run_in_threadpool(self.workshop.place, run)
+                if run.state == "waiting" and now != place:
                     place, silent = now, 0.0
                     yield _event("waiting", {"place": place})
             await asyncio.sleep(LOOK)

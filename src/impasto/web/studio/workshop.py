@@ -87,6 +87,7 @@ class Workshop:
         self._errands: dict[str, Errand] = {}  # the newest of each kind
         self._stopping: set[str] = set()
         self._closing = False
+        self._next_picture = 0.0  # by time.monotonic
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="workshop", daemon=True)
 
@@ -103,13 +104,17 @@ class Workshop:
         """Whether nothing new is begun."""
         return self._closing
 
-    def close(self) -> None:
-        """End after the step under way; its run goes on from there another time."""
+    def close(self) -> bool:
+        """End after the step under way; its run goes on from there another time.
+
+        False where that step takes too long to wait for.
+        """
         with self._news:
             self._closing = True
             self._news.notify_all()
         if self._thread.is_alive():
             self._thread.join(LAST_SECONDS)
+        return not self._thread.is_alive()
 
     def add(
         self, content: Upload, style: Upload, recipe: Recipe, start: Upload | None = None
@@ -188,23 +193,35 @@ class Workshop:
 
     def _work(self) -> None:
         self._warm()
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._closing or self._errands or self._queue)
-                if self._closing:
-                    break
-                run = None
-                if not self._errands:
-                    run = self.store.run(self._queue.popleft())
-                    self.glimpse = Glimpse(run=run.id)
-                    self.store.mark(run, "painting")
-            try:
-                self._errand() if run is None else self._attempt(run)
-            except Exception:  # not even the failure could be noted: a full disk
-                log.exception("the workshop stumbled")
+        while self._wait():
+            self._turn()
         with self._news:
             for errand in self._errands.values():
                 errand.answer.set_exception(Busy("the studio is closing"))
+
+    def _wait(self) -> bool:
+        """Until there is something to do; false at the end."""
+        with self._news:
+            self._news.wait_for(lambda: self._closing or self._errands or self._queue)
+            return not self._closing
+
+    def _turn(self) -> None:
+        """One errand, or else one run."""
+        try:
+            run = self._next()
+            self._errand() if run is None else self._attempt(run)
+        except Exception:  # not even a failure could be noted: a full disk
+            log.exception("the workshop stumbled")
+
+    def _next(self) -> Run | None:
+        """The next run, where no errand comes first."""
+        with self._news:
+            if self._errands:
+                return None
+            run = self.store.run(self._queue.popleft())
+            self.store.mark(run, "painting")
+            self.glimpse = Glimpse(run=run.id)
+            return run
 
     def _warm(self) -> None:
         """Load torch and the network, that the first picture need not wait."""
@@ -234,7 +251,8 @@ class Workshop:
         state, losses = self._resumable(run)
         if state is None:
             self._show(phase="sketching")
-            self._sketch(content, style, recipe, start, show=True)
+            with suppress(ImpastoError):  # what is wrong with a small picture may be right later
+                self._sketch(content, style, recipe, start, show=True)
         job = api.open_job(content, style, recipe, start=start, supplies=self.supplies)
         self._show(phase="painting")
         history = [(each.style, each.content) for each in losses]
@@ -249,7 +267,7 @@ class Workshop:
             if self._ends(run, job, step, after, losses, keeper):
                 break
             self._errand()
-        if step is None or self._closing:
+        if step is None or (self._closing and not step.reason):
             self.store.mark(run, "interrupted")
         else:
             self._finish(run, job, step, losses, history)
@@ -360,7 +378,7 @@ class Workshop:
         """Tell whoever looks; a picture only now and then."""
         now = time.monotonic()
         changes: dict[str, Any] = {}
-        if step.reason or now >= getattr(self, "_next_picture", 0.0):
+        if step.reason or now >= self._next_picture:
             changes["image"] = _jpeg(step)
             self._next_picture = now + BETWEEN_PICTURES
         self._show(
