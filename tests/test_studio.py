@@ -132,6 +132,18 @@ def test_a_picture_can_be_the_start(server):
     assert missing.status_code == 404
 
 
+@pytest.mark.skipif(not workshop.can_inspect(), reason="this tree has no experiments.inspection")
+def test_features_of_a_finished_picture_are_told_layer_by_layer(server):
+    run = server.until(server.paint()["id"], "done")
+    told = server.client.get(f"/api/runs/{run['id']}/inspection").json()
+    widths = np.diff(told["bins"])
+    assert list(told["layers"]) == list(Recipe().style_layers)
+    for layer in told["layers"].values():
+        for density in layer["histograms"].values():
+            assert np.dot(density, widths) == pytest.approx(1)
+    assert server.client.get(f"/api/runs/{'0' * 32}/inspection").status_code == 404
+
+
 def test_a_sketch_comes_beside_a_run_and_follows_the_settings(server):
     run = server.paint(size=128, steps=40)
     server.until(run["id"], "painting")

@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from impasto import imagefile, samples
 from impasto.recipe import Recipe
+from impasto.web.studio.workshop import can_inspect
 from tests.studio import Server
 
 PATIENCE = 60_000  # milliseconds
@@ -301,6 +302,20 @@ def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened, tm
     page.locator("#method").select_option("gram")
     expect(page.get_by_role("slider", name="skewness")).to_be_disabled()
     expect(page.get_by_role("slider", name="layer relu5_1")).to_be_enabled()
+
+
+@pytest.mark.skipif(not can_inspect(), reason="this tree has no experiments.inspection")
+def test_the_features_before_and_after_are_drawn(opened, server):
+    run = server.until(server.paint()["id"], "done")
+    page = opened(f"#/run/{run['id']}", width=360)
+    page.get_by_role("button", name="Inspect").click()
+    expect(page.locator("#histograms svg")).to_have_count(len(Recipe().style_layers))
+    page.locator("#inspection-of").select_option("one")
+    expect(page.locator("#histograms figcaption").first).to_contain_text("conv1_1, channel")
+    assert narrow_enough(page)
+    check_access(page)
+    page.get_by_role("button", name="Inspect").click()
+    expect(page.locator("#inspection")).to_be_hidden()
 
 
 def test_again_with_takes_everything_over_and_delete_asks_twice(opened, server):

@@ -238,9 +238,12 @@ function waiting(place) {
   return place === 1 ? "Waiting for the picture before it …" : `Waiting for ${place} pictures before it …`;
 }
 
+/** Say where things stand; to those who listen only what is new, not every step. */
 function say(status, numbers) {
-  if ($("status").textContent !== status) $("status").textContent = status;
+  $("status").textContent = status;
   $("numbers").textContent = numbers;
+  const spoken = status.startsWith("Step ") ? "Painting" : status;
+  if ($("spoken").textContent !== spoken) $("spoken").textContent = spoken;
 }
 
 function progress(share) {
