@@ -85,8 +85,7 @@ def equalizer(page: Page) -> None:
         page.get_by_role("slider", name=name).fill(weight)
     page.wait_for_timeout(1000)
     page.locator("#sketch-note", has_text="made in").wait_for()
-    page.locator("#sketch").scroll_into_view_if_needed()
-    page.locator("#level").scroll_into_view_if_needed()
+    page.locator("#equalizer > summary").evaluate("each => each.scrollIntoView()")
 
 
 def settings(page: Page) -> None:
@@ -101,7 +100,7 @@ def inspection(page: Page, hero: str) -> None:
     result(page, hero)
     page.locator("#inspect").click()
     page.wait_for_selector("#histograms svg")
-    page.locator("#histograms").scroll_into_view_if_needed()
+    page.locator("#inspection").evaluate("each => each.scrollIntoView({block: 'end'})")
 
 
 def refusal(page: Page) -> None:
@@ -123,7 +122,7 @@ def save(page: Page, name: str) -> None:
     page.wait_for_timeout(600)
     width = page.viewport_size["width"]
     image = PIL.Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    image.save(FOLDER / f"{name}-{width}.jpg", quality=80, optimize=True, progressive=True)
+    image.save(FOLDER / f"{name}-{width}.jpg", quality=70, optimize=True, progressive=True)
 
 
 def shoot(browser: Browser, client: httpx.Client, hero: str) -> None:

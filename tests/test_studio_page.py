@@ -197,7 +197,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(opened):
         raise AssertionError(f"{selector} cannot be reached")
 
     go_to('[data-well="content"] [role="radio"]')
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
     expect(page.locator('[data-well="content"] .name')).to_have_text("A cup of coffee")
     go_to('[data-well="style"] [role="radio"]')
     page.keyboard.press("ArrowRight")
@@ -230,7 +230,7 @@ def test_a_text_file_is_refused_with_a_sentence(opened, tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Theo,")
     page.locator('[data-well="style"] input').set_input_files(tmp_path / "letter.txt")
     problem = page.locator("#problem")
-    expect(problem).to_contain_text("Letter.txt is no image of a known kind")
+    expect(problem).to_contain_text("letter.txt is no image of a known kind")
     expect(page.locator('[data-well="style"] .name')).to_contain_text("Van Gogh")  # as before
     page.get_by_role("radio", name="Van Gogh, Irises").click()
     expect(problem).to_be_hidden()
@@ -242,13 +242,17 @@ def test_a_text_file_is_refused_with_a_sentence(opened, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_fits_a_phone_and_is_accessible(opened, server, scheme):
-    run = server.until(server.paint()["id"], "done")
+    run = server.paint()
+    cut = server.paint()["id"]
+    server.client.post(f"/api/runs/{cut}/stop")  # before it began: a card with more to press
+    server.until(run["id"], "done")
+    assert server.until(cut, "interrupted", "done")["state"] == "interrupted"
     for view in ("#/", f"#/run/{run['id']}", "#/history"):
         page = opened(view, width=360, color_scheme=scheme, has_touch=True)
         if "run" in view:
             expect(page.locator("#status")).to_have_text("Finished.")
         elif "history" in view:
-            expect(page.locator(".card").first).to_be_visible()
+            expect(page.locator(".card").first).to_contain_text("interrupted")
         else:
             page.locator("#equalizer > summary").click()
             page.locator("#all > summary").click()

@@ -31,7 +31,9 @@ export function give(file) {
 async function sentence(response) {
   try {
     const { detail } = await response.json();
-    return detail[0].toUpperCase() + detail.slice(1) + (/[.!?]$/.test(detail) ? "" : ".");
+    // A sentence begins with a capital letter, unless with the name of a file.
+    const first = /^[a-z_]+[ :]/.test(detail) ? detail[0].toUpperCase() : detail[0];
+    return first + detail.slice(1) + (/[.!?]$/.test(detail) ? "" : ".");
   } catch {
     return `Something went wrong inside the studio (${response.status}); its terminal says more.`;
   }

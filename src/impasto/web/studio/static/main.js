@@ -26,7 +26,8 @@ async function start() {
   }
   Object.assign(known, schema);
   known.defaults = Object.fromEntries(schema.settings.map((each) => [each.name, each.default]));
-  Object.assign(wish, { content: samples.photos[0] ?? null, style: samples.paintings[0] ?? null });
+  const first = (pictures, id) => pictures.find((each) => each.id === id) ?? pictures[0] ?? null;
+  Object.assign(wish, { content: first(samples.photos, "astronaut"), style: first(samples.paintings, "cypresses") });
   wells(samples);
   panel();
   equalizer();
