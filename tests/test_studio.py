@@ -28,7 +28,7 @@ from schemathesis.checks import not_a_server_error
 
 from impasto import imagefile, samples
 from impasto.cli import main
-from impasto.recipe import METHODS, Recipe
+from impasto.recipe import EVERY_METHOD, FEED_FORWARD, Recipe
 from impasto.types import ImpastoError
 from impasto.web import serving
 from impasto.web.studio import app, pictures, store, wishes, workshop
@@ -120,6 +120,15 @@ def test_a_picture_is_painted_by_http_and_its_record_makes_it_again(server, tmp_
     assert main(["rerun", str(result), "--style", painting, "--quiet"]) == 0
     again = imagefile.read(tmp_path / "result-again.png")
     assert np.abs(again.rgb - imagefile.read(result).rgb).max() < 2 / 255
+
+
+def test_methods_without_steps_are_painted_too(server):
+    alone = server.paint(decoder="impasto", method="wct")
+    ahead = server.paint(decoder="impasto", start="ost+histogram")
+    ends = [events(server.client, run["id"])[-1][1] for run in (alone, ahead)]
+    assert [end["state"] for end in ends] == ["done", "done"]
+    assert ends[0]["history"] == []  # nothing is measured on the way
+    assert len(ends[1]["history"]) == ends[1]["steps"] + 1
 
 
 def test_a_picture_can_be_the_start(server):
@@ -300,7 +309,7 @@ def test_every_setting_of_a_recipe_is_offered_with_its_limits(idle):
     schema = idle.get("/api/settings").json()
     offered = {each["name"]: each for each in schema["settings"]}
     assert list(offered) == [each.name for each in fields(Recipe)]
-    assert list(schema["methods"]) == list(METHODS)
+    assert list(schema["methods"]) == list(EVERY_METHOD)
     defaults = {name: each["default"] for name, each in offered.items()}
     assert Recipe.from_dict(defaults) == Recipe()
     for name, each in offered.items():
@@ -308,7 +317,8 @@ def test_every_setting_of_a_recipe_is_offered_with_its_limits(idle):
         assert each["default"] in choices or not each["choices"], name
     assert offered["alpha"]["high"] == 1
     assert offered["kernel"]["methods"] == ["mmd"]
-    assert offered["seed"]["methods"] == list(METHODS)
+    assert offered["strength"]["methods"] == list(FEED_FORWARD)
+    assert offered["seed"]["methods"] == list(EVERY_METHOD)
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,10 @@ def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened, tm
     page.locator("#method").select_option("gram")
     expect(page.get_by_role("slider", name="skewness")).to_be_disabled()
     expect(page.get_by_role("slider", name="layer relu5_1")).to_be_enabled()
+    page.locator("#method").select_option("adain")  # nothing is weighed, it has its own strength
+    expect(page.get_by_role("slider", name="layer relu4_1")).to_be_disabled()
+    page.locator("#strength").fill("40")
+    expect(page.locator("#all-strength")).to_have_value("0.4")
 
 
 @pytest.mark.skipif(not can_inspect(), reason="this tree has no experiments.inspection")

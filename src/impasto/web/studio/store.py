@@ -216,7 +216,7 @@ class Store:
                 "UPDATE runs SET state = ?, error = ? WHERE id = ?", [state, error, run.id]
             )
 
-    def complete(self, run: Run, history: list[tuple[float, float]]) -> None:
+    def complete(self, run: Run, history: tuple[tuple[float, float], ...] = ()) -> None:
         """Note that the picture of a run is on the disk; what it is stands in the file."""
         path = self.result_path(run)
         record = imagefile.read_record(path)
@@ -260,7 +260,7 @@ class Store:
             query = "SELECT * FROM runs WHERE state IN ('waiting', 'painting')"
             for run in [_run(row) for row in self._base.execute(query)]:
                 if self.result_path(run).exists():  # written whole, then the end came
-                    self.complete(run, [])
+                    self.complete(run)
                 else:
                     self.mark(run, "interrupted")
             known = {row[0] for row in self._base.execute("SELECT id FROM uploads")}

@@ -8,14 +8,19 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from impasto.recipe import LAYERS, METHODS, PRESETS, Recipe, default_layers
+from impasto.recipe import EVERY_METHOD, FEED_FORWARD, LAYERS, PRESETS, Recipe, default_layers
 from impasto.types import ImpastoError
 
-STARTS = ("content", "color", "noise")
-# The settings that may name a file on the command line: here only these words.
-WORDS: dict[str, str] = {
-    "start": "|".join([*STARTS, r"[0-9a-z]{1,32}"]),  # the last is the id of a picture
-    "weights": r"oxford|torchvision",
+STARTS = ("content", "color", "noise", *FEED_FORWARD)
+# The settings that may name a file on the command line: here only these words, and for the start
+# the id of a picture.
+WORDS: dict[str, tuple[str, ...]] = {
+    "start": STARTS,
+    "weights": ("oxford", "torchvision"),
+    "device": (),
+}
+PATTERNS: dict[str, str] = {
+    "start": r"[0-9a-z]{1,32}",
     "device": r"auto|cpu|mps|cuda(:\d{1,2})?",
 }
 SKETCH_SIDE = 112  # pixels: a step takes a tenth of a second or two
@@ -29,9 +34,10 @@ def recipe_of(preset: str, settings: Mapping[str, Any]) -> Recipe:
     if preset and preset not in PRESETS:
         raise ImpastoError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
     recipe = Recipe.from_dict({**PRESETS.get(preset, {}), **settings})
-    for name, pattern in WORDS.items():
-        if not re.fullmatch(pattern, str(getattr(recipe, name))):
-            raise ImpastoError(f"{name}: {getattr(recipe, name)!r} is not known here")
+    for name, words in WORDS.items():
+        given = getattr(recipe, name)
+        if given not in words and not re.fullmatch(PATTERNS.get(name, ""), given):
+            raise ImpastoError(f"{name}: {given!r} is not known here")
     return recipe
 
 
@@ -55,8 +61,12 @@ def schema() -> dict[str, Any]:
         "settings": [_described(each) for each in fields(Recipe)],
         "presets": PRESETS,
         "methods": {
-            name: {"description": method.description, "layers": default_layers(name)}
-            for name, method in METHODS.items()
+            name: {
+                "description": method.description,
+                "layers": default_layers(name),
+                "feed_forward": name in FEED_FORWARD,
+            }
+            for name, method in EVERY_METHOD.items()
         },
         "layer_weights": Recipe(layers=LAYERS).style_layers,
     }
@@ -66,8 +76,7 @@ def _described(each: Any) -> dict[str, Any]:
     meta = each.metadata
     assert each.default is not MISSING
     many = isinstance(each.default, tuple)
-    words = WORDS.get(each.name, "")
-    choices = list(meta["choices"]) or [each for each in words.split("|") if each.isalpha()]
+    choices = [*(meta["choices"] or WORDS.get(each.name, ()))]
     return {
         "name": each.name,
         "group": meta["group"],
@@ -85,8 +94,9 @@ def _described(each: Any) -> dict[str, Any]:
 
 def _methods(help: str) -> list[str]:
     """The methods that a setting is for: its help begins with them, or it is for all."""
-    names = help.partition(":")[0].split(", ")
-    return names if all(name in METHODS for name in names) else list(METHODS)
+    first = help.partition(":")[0]
+    names = list(FEED_FORWARD) if first == "feed-forward methods" else first.split(", ")
+    return names if all(name in EVERY_METHOD for name in names) else list(EVERY_METHOD)
 
 
 def _least_side(size: tuple[int, int]) -> int:

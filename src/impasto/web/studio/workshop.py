@@ -255,22 +255,20 @@ class Workshop:
                 self._sketch(content, style, recipe, start, show=True)
         job = api.open_job(content, style, recipe, start=start, supplies=self.supplies)
         self._show(phase="painting")
-        history = [(each.style, each.content) for each in losses]
         keeper = Keeper(self.store, run)
         step, began, first = None, time.monotonic(), -1.0
         for step, after in api.steps_of(job, state=state):
             if step.index >= len(losses):  # a resumed run looks at its first image once more
                 losses.append(step.losses)
-                history.append((step.losses.style, step.losses.content))
             first = step.progress if first < 0 else first
-            self._show_step(step, history, _left(began, first, step.progress))
+            self._show_step(step, losses, _left(began, first, step.progress))
             if self._ends(run, job, step, after, losses, keeper):
                 break
             self._errand()
         if step is None or (self._closing and not step.reason):
             self.store.mark(run, "interrupted")
         else:
-            self._finish(run, job, step, losses, history)
+            self._finish(run, job, step, losses)
 
     def _ends(
         self, run: Run, job: Job, step: Step, state: State, losses: list[Losses], keeper: Keeper
@@ -280,20 +278,13 @@ class Workshop:
         keeper.keep(job, step, state, losses, now=self._closing)
         return self._closing or run.id in self._stopping
 
-    def _finish(
-        self,
-        run: Run,
-        job: Job,
-        step: Step,
-        losses: list[Losses],
-        history: list[tuple[float, float]],
-    ) -> None:
+    def _finish(self, run: Run, job: Job, step: Step, losses: list[Losses]) -> None:
         from impasto import api
 
         result = api.finish(job, step, losses)
         files.write_atomically(self.store.thumb_path(run), pictures.thumb(result.array))
         result.save(self.store.result_path(run))
-        self.store.complete(run, history)
+        self.store.complete(run, _history(losses))
 
     def _resumable(self, run: Run) -> tuple[State | None, list[Losses]]:
         """Where an earlier attempt was, if it left word."""
@@ -370,11 +361,13 @@ class Workshop:
         """Where jobs get their pictures and the network, which is loaded once."""
         from impasto import api
 
-        return api.Supplies(read=self._read, encoder=lru_cache(maxsize=2)(api.load_encoder))
+        return api.Supplies(
+            read=self._read,
+            encoder=lru_cache(maxsize=2)(api.load_encoder),
+            decoder=lru_cache(maxsize=4)(api.load_decoder),
+        )
 
-    def _show_step(
-        self, step: Step, history: list[tuple[float, float]], left: float | None
-    ) -> None:
+    def _show_step(self, step: Step, losses: list[Losses], left: float | None) -> None:
         """Tell whoever looks; a picture only now and then."""
         now = time.monotonic()
         changes: dict[str, Any] = {}
@@ -386,7 +379,7 @@ class Workshop:
             steps=step.steps,
             progress=1.0 if step.reason else step.progress,
             left=left,
-            history=tuple(history),
+            history=_history(losses),
             size=_size_of(step),
             **changes,
         )
@@ -421,6 +414,11 @@ class Keeper:
             log.warning("no checkpoint: %s", error)
         ended = time.monotonic()
         self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
+
+
+def _history(losses: list[Losses]) -> tuple[tuple[float, float], ...]:
+    """Style and content loss of every step that was measured; feed-forward methods have none."""
+    return tuple((each.style, each.content) for each in losses if each.known)
 
 
 def _size_of(step: Step) -> tuple[int, int]:

@@ -40,6 +40,7 @@ function show() {
   });
   const { methods } = known.settings.find(({ name }) => name === "moment_weights");
   $("moments").disabled = !methods.includes(value("method"));
+  $("layers").disabled = known.methods[value("method")].feed_forward;
   const strokes = Number(value("style_size")) || side();
   $("strokes").value = Math.log2(strokes / side());
   $("strokes-out").textContent = strokes === side() ? "as usual" : `style at ${strokes} pixels`;

@@ -27,17 +27,31 @@ export function strengthOf(alpha) {
   return alpha <= 1e-4 ? 100 : Math.max(0, -DECADE * Math.log10(alpha));
 }
 
+/** Whether the method has no steps: it has a strength of its own in place of α. */
+function inOneGo() {
+  return Boolean(known.methods[value("method")]?.feed_forward) && value("decode") !== "optimize";
+}
+
 function quick() {
-  options($("method"), Object.keys(known.methods).map((name) => [name, name]));
+  for (const [title, quick] of [["Painted step by step", false], ["In one go", true]]) {
+    const group = document.createElement("optgroup");
+    group.label = title;
+    const names = Object.keys(known.methods).filter((name) => known.methods[name].feed_forward === quick);
+    group.append(...names.map((name) => new Option(name, name)));
+    if (names.length) $("method").append(group);
+  }
   const presets = Object.keys(known.presets).filter((name) => name !== "balanced");
   const order = ["fast", "", ...presets.filter((name) => name !== "fast")];
   options($("preset"), order.map((name) => [name, PRESETS[name] ?? name]));
 
   $("method").addEventListener("change", () => {
-    // Layers are raw for some methods and rectified for others: they follow the method.
-    change({ settings: { method: $("method").value, layers: undefined } });
+    // Which layers there are and what they weigh follows the method.
+    change({ settings: { method: $("method").value, layers: undefined, layer_weights: undefined } });
   });
-  $("strength").addEventListener("input", () => change({ settings: { alpha: alphaOf(Number($("strength").value)) } }));
+  $("strength").addEventListener("input", () => {
+    const strength = Number($("strength").value);
+    change({ settings: inOneGo() ? { strength: strength / 100 } : { alpha: alphaOf(strength) } });
+  });
   $("size").addEventListener("change", () => {
     const size = $("size").value;
     change({ settings: { size: size === "original" ? size : Number(size) } });
@@ -48,8 +62,9 @@ function quick() {
     $("method").value = value("method");
     $("method-help").textContent = known.methods[value("method")]?.description ?? "";
     const alpha = Number(value("alpha"));
-    if (alphaOf(Number($("strength").value)) !== alpha) $("strength").value = strengthOf(alpha);
-    $("strength-out").textContent = `α = ${alpha}`;
+    if (inOneGo()) $("strength").value = 100 * Number(value("strength"));
+    else if (alphaOf(Number($("strength").value)) !== alpha) $("strength").value = strengthOf(alpha);
+    $("strength-out").textContent = inOneGo() ? `${Math.round(100 * Number(value("strength")))} %` : `α = ${alpha}`;
     const size = String(value("size"));
     options($("size"), Object.entries({ ...(size in SIZES ? {} : { [size]: `${size} pixels` }), ...SIZES }));
     $("size").value = size;

@@ -9,6 +9,7 @@ import { called, complain, duration } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const ENDS = {
   steps: "Finished",
+  done: "Finished",
   flat: "Finished: more steps would change little",
   settled: "Finished by the rule of the paper",
   zero: "Finished: nothing is left to do",
@@ -116,7 +117,7 @@ function finished(run) {
   compare(Boolean(run.content));
   $("download").href = `/api/runs/${run.id}/result.png?download=true`;
   say(`${ENDS[run.reason] ?? "Finished"}.`, [
-    `${run.width} × ${run.height}`, run.recipe.method, `${run.steps} steps`, duration(run.seconds),
+    `${run.width} × ${run.height}`, run.recipe.method, `${run.steps} ${run.steps === 1 ? "step" : "steps"}`, duration(run.seconds),
   ].join(" · "));
   progress(1);
 }
