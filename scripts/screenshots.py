@@ -137,9 +137,6 @@ def shoot(browser: Browser, client: httpx.Client, hero: str) -> None:
         "history": lambda page: opened(page, "#/history", ".card img"),
         "api": lambda page: opened(page, "api", ".operation"),
     }
-    known = client.get("/api/settings").json()
-    if not known["inspection"]:
-        del views["inspection"]
     for width, height in WIDTHS.items():
         page = browser.new_page(viewport={"width": width, "height": height})
         page.set_default_timeout(PATIENCE * 1000)

@@ -141,7 +141,6 @@ def test_a_picture_can_be_the_start(server):
     assert missing.status_code == 404
 
 
-@pytest.mark.skipif(not workshop.can_inspect(), reason="this tree has no experiments.inspection")
 def test_features_of_a_finished_picture_are_told_layer_by_layer(server):
     run = server.until(server.paint()["id"], "done")
     told = server.client.get(f"/api/runs/{run['id']}/inspection").json()

@@ -20,7 +20,6 @@ from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from impasto import imagefile, samples
 from impasto.recipe import Recipe
-from impasto.web.studio.workshop import can_inspect
 from tests.studio import Server
 
 PATIENCE = 60_000  # milliseconds
@@ -312,7 +311,6 @@ def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened, tm
     expect(page.locator("#all-strength")).to_have_value("0.4")
 
 
-@pytest.mark.skipif(not can_inspect(), reason="this tree has no experiments.inspection")
 def test_the_features_before_and_after_are_drawn(opened, server):
     run = server.until(server.paint()["id"], "done")
     page = opened(f"#/run/{run['id']}", width=360)

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "weights": "list, verify or fetch the networks",
     "train-decoders": "teach the decoders of the feed-forward methods on your own pictures",
     "doctor": "check this machine: versions, device, weights, speed",
+    "studio": "paint in the browser",
     "study": "let people vote on results, and report what they chose",
     "paper": "reproduce the experiments of the paper as one report",
     "studio": "paint in the browser",

@@ -24,7 +24,7 @@ from impasto.web.studio.answers import (
 )
 from impasto.web.studio.front import Front, picture_out
 from impasto.web.studio.store import sample
-from impasto.web.studio.workshop import Busy, can_inspect
+from impasto.web.studio.workshop import Busy
 
 Responses: TypeAlias = "dict[int | str, dict[str, Any]]"
 
@@ -225,4 +225,4 @@ def sketch(wanted: Painting, here: Here) -> Response:
 @router.get("/settings", tags=["settings"])
 def list_settings() -> dict[str, Any]:
     """Every setting of a recipe, the presets and the methods."""
-    return wishes.schema() | {"inspection": can_inspect()}
+    return wishes.schema()

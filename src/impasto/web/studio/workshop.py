@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import io
 import logging
 import threading
@@ -33,18 +31,10 @@ LIVE_SIDE = 1024  # pixels of a picture on the way
 BETWEEN_PICTURES = 0.3  # seconds
 BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
 SKETCH_VIEW = 512  # pixels of a picture that a sketch is made from
-INSPECTION, INSPECTION_SIDE = "impasto.experiments.inspection", 512
+INSPECTION_SIDE = 512
 LAST_SECONDS = 20.0  # for the step under way when the studio ends
 
 log = logging.getLogger("impasto.studio")
-
-
-def can_inspect() -> bool:
-    """Whether this installation knows how to look at features."""
-    try:
-        return importlib.util.find_spec(INSPECTION) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 class Busy(ImpastoError):
@@ -335,9 +325,8 @@ class Workshop:
         return image
 
     def _inspect(self, run: Run) -> dict[str, Any]:
-        if not can_inspect():
-            raise ImpastoError("this installation cannot look at features")
-        inspection = importlib.import_module(INSPECTION)
+        from impasto.experiments import inspection
+
         places = [self.store.upload_path(self.store.upload(id)) for id in (run.content, run.style)]
         size = min(max(run.width, run.height), INSPECTION_SIDE)
         return inspection.inspect(self.store.result_path(run), *places, size=size)

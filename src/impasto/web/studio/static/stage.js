@@ -3,7 +3,7 @@
 import { ask, Gone, Problem, untilBack } from "./api.js";
 import { curve } from "./curve.js";
 import { inspection } from "./inspection.js";
-import { adopt, known, watch, wish } from "./wish.js";
+import { adopt, watch, wish } from "./wish.js";
 import { called, complain, duration } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -113,7 +113,7 @@ function finished(run) {
     after: `/api/runs/${run.id}/result.png`,
     alt: `${called(run.content)} in the style of ${called(run.style)}`,
   });
-  tools(["zoom", "again", "download", ...(run.content ? ["compare"] : []), ...(known.inspection ? ["inspect"] : [])]);
+  tools(["zoom", "again", "download", ...(run.content ? ["compare"] : []), ...(run.content && run.style ? ["inspect"] : [])]);
   compare(Boolean(run.content));
   $("download").href = `/api/runs/${run.id}/result.png?download=true`;
   say(`${ENDS[run.reason] ?? "Finished"}.`, [
