@@ -1,13 +1,13 @@
 """What a batch costs: two workers of one thread against one process of two, and one picture.
 
     python benchmarks/batch.py engines [SIZE [STEPS [ROUNDS]]]
-    python benchmarks/batch.py cost [SIZE]
+    python benchmarks/batch.py cost [SIZE [METHOD …]]
     python benchmarks/batch.py report
 
 `engines` runs the same grid alternately by `impasto batch` with Ray and without, start-up included.
 `cost` paints by the methods of the paper's study with few steps and with more, in one worker of one
 thread, and takes its processor time, which other programs do not lengthen much: the slope is the
-cost of a step.
+cost of a step. Methods that are not named stay as they were.
 Both write their part of `benchmarks/data/batch.json`; `report` brings it into `docs/batch.md`.
 """
 
@@ -93,14 +93,14 @@ def extra(task: tasks.Task, order: Order) -> float:
     return round(time.process_time() - began, 3)
 
 
-def cost(size: int = 512) -> dict:
+def cost(size: int = 512, *methods: str) -> dict:
     """Processor seconds of a picture: what it takes before the first step, and per step."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             {"content": str(locate("astronaut")), "style": str(locate("cypresses")), "steps": steps}
             | {"method": method, "stop": "never", "size": size}
-            for method in STUDY
+            for method in methods or STUDY
             if method in METHOD.metadata["choices"]
             for steps in (FEW, MORE)
         ]
@@ -170,10 +170,10 @@ def cost_lines(data: dict) -> list[str]:
         picture = taken["before"] + taken["step"] * Recipe(method=method).steps
         hours = picture * PAIRS / 3600
         total += hours if method in STUDY else 0
-        lines.append(
-            f"| `{method}` | {taken['before']:.1f} s | {taken['step']:.2f} s | {picture:.0f} s | "
-            f"{hours:.1f} h |"
-        )
+        before, step = f"{taken['before']:.1f} s", f"{taken['step']:.2f} s"
+        if not taken["step"]:  # feed-forward
+            before = step = "–"
+        lines.append(f"| `{method}` | {before} | {step} | {picture:.0f} s | {hours:.1f} h |")
     known = ", ".join(f"`{name}`" for name in STUDY if name not in missing)
     lines += [
         "",
@@ -188,17 +188,20 @@ def cost_lines(data: dict) -> list[str]:
     return lines
 
 
-def main(part: str, *numbers: int) -> None:
+def main(part: str, *words: int | str) -> None:
     import torch
 
     if part == "report":
         report()
         return
     data = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
-    data[part] = {"engines": engines, "cost": cost}[part](*numbers)
+    known = data.get(part, {}).get("processor seconds", {})
+    data[part] = {"engines": engines, "cost": cost}[part](*words)
+    if part == "cost":
+        data[part]["processor seconds"] = {**known, **data[part]["processor seconds"]}
     data[part]["torch"] = torch.__version__
     files.write_atomically(OUTPUT, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], *(int(word) if word.isdigit() else word for word in sys.argv[2:]))

@@ -412,6 +412,32 @@ def test_the_last_few_are_remembered():
     assert made == ["a", "b", "c", "b"]
 
 
+def test_decoders_are_loaded_once_and_pixels_are_those_of_the_library(
+    pictures, tmp_path, monkeypatch
+):
+    loaded = []
+
+    def load(name: str, device: str, original: Any = api.load_decoder) -> Any:
+        loaded.append(name)
+        return original(name, device)
+
+    monkeypatch.setattr(api, "load_decoder", load)
+    ours = ("--decoder", "impasto", "--quiet")
+    assert main([*grid(pictures, tmp_path / "out", "adain"), *ours]) == 0
+    assert loaded == ["impasto"]
+    torch.set_num_threads(1)
+    alone = impasto.stylize(
+        pictures / "photos" / "coffee.png",
+        pictures / "paintings" / "irises.png",
+        method="adain",
+        decoder="impasto",
+        size=48,
+        memory="4GB",
+    )
+    together = imagefile.read(tmp_path / "out" / "coffee--irises--adain.png").rgb
+    assert np.array_equal(alone.array, imagefile.to_8bit(together))
+
+
 def test_large_styles_are_not_kept_and_give_the_same(pictures, tmp_path, finished, monkeypatch):
     monkeypatch.setattr(worker, "KEPT_PICTURE", 1)
     monkeypatch.setattr(worker, "KEPT_SUMMARY", 1)

@@ -146,7 +146,7 @@ class Recent:
 
 
 def shared_supplies(share: float) -> Supplies:
-    """Supplies that load a network once, a style once, and summarize it once per method.
+    """Supplies that load networks once, a style once, and summarize it once per method.
 
     Tasks come ordered by style, so that the last few are enough to remember.
     """
