@@ -25,7 +25,6 @@ COMMANDS: dict[str, str] = {
     "studio": "paint in the browser",
     "study": "let people vote on results, and report what they chose",
     "paper": "reproduce the experiments of the paper as one report",
-    "studio": "paint in the browser",
     "demo": "paint a first picture from images that come along",
 }
 EPILOG = """examples:
