@@ -122,7 +122,9 @@ def cost(size: int = 512, *methods: str) -> dict:
             taken = seconds.setdefault(task.recipe.method, {})
             taken[outcome.record["steps"]["done"]] = time.process_time() - began
             print(task.name, round(time.process_time() - began, 1), flush=True)
-        extras = {"look": extra(task, Order(folder=folder)), "score": extra(task, scored)}
+        extras = {}
+        if not methods:
+            extras = {"look": extra(task, Order(folder=folder)), "score": extra(task, scored)}
     for method, taken in seconds.items():
         few, more = min(taken), max(taken)
         # A method that is done in one step has no slope.
@@ -195,10 +197,11 @@ def main(part: str, *words: int | str) -> None:
         report()
         return
     data = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
-    known = data.get(part, {}).get("processor seconds", {})
-    data[part] = {"engines": engines, "cost": cost}[part](*words)
-    if part == "cost":
-        data[part]["processor seconds"] = {**known, **data[part]["processor seconds"]}
+    known, found = data.get(part, {}), {"engines": engines, "cost": cost}[part](*words)
+    if part == "cost" and len(words) > 1:
+        seconds = {**known["processor seconds"], **found["processor seconds"]}
+        found = {**known, "processor seconds": seconds}
+    data[part] = found
     data[part]["torch"] = torch.__version__
     files.write_atomically(OUTPUT, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
 
