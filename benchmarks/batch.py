@@ -181,8 +181,10 @@ def cost_lines(data: dict) -> list[str]:
         "",
         f"Processor time of one thread at {found['size']}², the default of {Recipe().steps} steps; "
         f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
-        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more,",
-        f"and to find that a picture is there and whole {1000 * extras['look']:.0f} ms.",
+        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, for "
+        f"all {PAIRS * len(STUDY):,} {extras['score'] * PAIRS * len(STUDY) / 3600:.0f} core hours,",
+        f"and to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms. Taken "
+        f"while other programs ran, which makes processor time somewhat longer too.",
     ]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
