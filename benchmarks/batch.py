@@ -166,7 +166,7 @@ def cost_lines(data: dict) -> list[str]:
         f"| method | before the first step | a step | a picture | {PAIRS} pictures |",
         "|---|---|---|---|---|",
     ]
-    total, extras = 0.0, found["of a picture that is there"]
+    total, extras, pictures = 0.0, found["of a picture that is there"], PAIRS * len(STUDY)
     missing = [name for name in STUDY if name not in found["processor seconds"]]
     for method, taken in found["processor seconds"].items():
         picture = taken["before"] + taken["step"] * Recipe(method=method).steps
@@ -181,10 +181,10 @@ def cost_lines(data: dict) -> list[str]:
         "",
         f"Processor time of one thread at {found['size']}², the default of {Recipe().steps} steps; "
         f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
-        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, for "
-        f"all {PAIRS * len(STUDY):,} {extras['score'] * PAIRS * len(STUDY) / 3600:.0f} core hours,",
-        f"and to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms. Taken "
-        f"while other programs ran, which makes processor time somewhat longer too.",
+        f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, "
+        f"for all {pictures:,} {extras['score'] * pictures / 3600:.0f} core hours,",
+        f"and to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms. "
+        f"Taken while other programs ran, which makes processor time somewhat longer too.",
     ]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
