@@ -59,6 +59,7 @@ bench: setup  ## measure, in ratios: docs/performance.md; with IMAGES=folder als
 
 docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py
+	$(BIN)/python scripts/screenshots.py
 	$(BIN)/python scripts/study_screenshots.py
 
 clean:  ## remove what the other commands made
