@@ -1,7 +1,8 @@
 """Screenshots of every view of the studio at 1280 and at 360 pixels, for docs/studio.md.
 
 Pictures are the samples that come along. Needs Chromium and the extras ``web`` and ``demo``.
-Pictures that are already in the studio folder given by the first argument are not painted again.
+Pictures that are already in the studio folder given by the first argument are not painted again;
+further arguments name the views to be made.
 """
 
 import io
@@ -118,7 +119,6 @@ def opened(page: Page, place: str, ready: str) -> None:
 
 
 def save(page: Page, name: str) -> None:
-    """What the page shows at both widths; it is laid out anew, nothing is asked again."""
     page.wait_for_timeout(600)
     width = page.viewport_size["width"]
     image = PIL.Image.open(io.BytesIO(page.screenshot())).convert("RGB")
@@ -140,17 +140,24 @@ def shoot(browser: Browser, client: httpx.Client, hero: str) -> None:
     for width, height in WIDTHS.items():
         page = browser.new_page(viewport={"width": width, "height": height})
         page.set_default_timeout(PATIENCE * 1000)
-        for name, show in views.items():
-            show(page)
-            save(page, name)
-        live = paint(client, HERO, size=512, steps=60)
-        page.goto(f"{HOME}#/run/{live}")
-        until(client, live, lambda run: len(run["history"]) > 12)
-        save(page, "painting")
-        client.post(f"/api/runs/{live}/stop")
-        until(client, live, lambda run: run["state"] == "done")
-        client.delete(f"/api/runs/{live}")
+        for name in sys.argv[2:] or [*views, "painting"]:
+            if name == "painting":
+                painting(page, client)
+            else:
+                views[name](page)
+                save(page, name)
         page.close()
+
+
+def painting(page: Page, client: httpx.Client) -> None:
+    """A run at work, which then goes again."""
+    live = paint(client, HERO, size=512, steps=60)
+    page.goto(f"{HOME}#/run/{live}")
+    until(client, live, lambda run: len(run["history"]) > 12)
+    save(page, "painting")
+    client.post(f"/api/runs/{live}/stop")
+    until(client, live, lambda run: run["state"] == "done")
+    client.delete(f"/api/runs/{live}")
 
 
 def main() -> None:

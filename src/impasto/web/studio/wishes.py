@@ -24,8 +24,8 @@ PATTERNS: dict[str, str] = {
     "device": r"auto|cpu|mps|cuda(:\d{1,2})?",
 }
 SKETCH_SIDE = 112  # pixels: a step takes a tenth of a second or two
-SKETCH_STEPS = 12
-SKETCH_SECONDS = 1.4  # set-up included; the last step may be half done with what is left
+SKETCH_STEPS, SKETCH_LEAST = 12, 4
+SKETCH_SECONDS = 1.4  # after which no further step is begun
 SMALLEST = 32  # the short side that the network needs
 
 
@@ -51,7 +51,7 @@ def sketch_of(recipe: Recipe, content: tuple[int, int], style: tuple[int, int]) 
         style_size=max(round(strokes * side / size), _least_side(style)),
         steps=min(recipe.steps, SKETCH_STEPS),
         scales=1,
-        budget=SKETCH_SECONDS,
+        budget=0.0,
     )
 
 

@@ -313,15 +313,21 @@ class Workshop:
     ) -> bytes:
         from impasto import api
 
+        began = time.monotonic()
         recipe = wishes.sketch_of(recipe, pictures.size_of(content), pictures.size_of(style))
         supplies = replace(self.supplies, read=self._read_small)
         job = api.open_job(content, style, recipe, start=start, supplies=supplies)
         image = b""
         for step, _ in api.steps_of(job):
-            if show or step.reason:
+            # Alone it must show what the settings do, however slow the machine is.
+            enough = show or step.index >= wishes.SKETCH_LEAST
+            late = enough and time.monotonic() - began > wishes.SKETCH_SECONDS
+            if show or late or step.reason:
                 image = _jpeg(step)
             if show:
                 self._show(image=image, size=_size_of(step))
+            if late:
+                break
         return image
 
     def _inspect(self, run: Run) -> dict[str, Any]:
