@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import pickle
 import shutil
@@ -351,8 +352,12 @@ class TestCommand:
 
     def test_the_list_as_data(self, capsys) -> None:
         assert self.run("--json") == 0
-        oxford, torchvision = json.loads(capsys.readouterr().out)
-        assert (oxford["state"], torchvision["state"]) == ("verified", "missing")
+        oxford, *others = json.loads(capsys.readouterr().out)
+        assert oxford["state"] == "verified"
+        assert {each["name"]: each["state"] for each in others} == {
+            "torchvision": "missing",
+            "adain-original": "missing",
+        }
         assert Path(oxford["path"]).stat().st_size == oxford["bytes"]
 
     def test_verify_tells_whole_from_damaged(self, cache: Path, capsys) -> None:
@@ -361,6 +366,18 @@ class TestCommand:
         (cache / "vgg19-dcbb9e9d.pth").write_bytes(b"half of it")
         assert self.run("verify") == 1
         assert "torchvision: damaged" in capsys.readouterr().err
+
+    def test_verify_of_a_decoder(self, tmp_path: Path, monkeypatch, capsys) -> None:
+        known = checkpoints.SOURCES["adain-original"]
+        source = replace(known, sha256=hashlib.sha256(b"decoder").hexdigest())
+        monkeypatch.setitem(checkpoints.SOURCES, "adain-original", source)
+        file = tmp_path / source.file
+        file.write_bytes(b"decoder")
+        assert self.run("verify", str(file)) == 0
+        assert "verified as adain-original" in capsys.readouterr().out
+        file.write_bytes(b"decoded")
+        assert self.run("verify", str(file)) == 1
+        assert "damaged" in capsys.readouterr().err
 
     def test_verify_of_files(self, tmp_path: Path, capsys) -> None:
         shutil.copy(checkpoints.oxford_path(), tmp_path / "oxford")

@@ -94,9 +94,11 @@ def _check(file: str) -> tuple[bool, str]:
 
     try:
         path = Path(file)
-        for source in checkpoints.SOURCES.values():
+        for name, source in checkpoints.SOURCES.items():
             if source.file == path.name and path.is_file():
-                checkpoints.verified(path, source)
+                digest = checkpoints.verified(path, source)
+                if source.decodes:
+                    return True, f"{file}: verified as {name}  sha256 {digest}"
         # As a path even where it spells a known name.
         checkpoint = checkpoints.load(str(path.absolute()))
     except ImpastoError as error:
