@@ -474,16 +474,16 @@ class TestRuns:
         assert len(ratios) == len(EVERY_METHOD)
 
     def test_an_interrupted_run_goes_on(self, plan: Plan, tmp_path: Path) -> None:
-        run = Reproduction(plan=plan, folder=tmp_path).run(["comparison"])
+        run = Reproduction(plan=plan, folder=tmp_path).run(["strength"])
         pictures = tmp_path / "pictures"
         while len(list(pictures.glob("*.png"))) < 2:
             next(run)
         run.close()
         before = {path: path.stat().st_mtime_ns for path in pictures.glob("*.png")}
         assert not (tmp_path / REPORT).exists()
-        finished("comparison", plan, tmp_path)
+        finished("strength", plan, tmp_path)
         assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-        assert len(list(pictures.glob("*.png"))) == len(EVERY_METHOD)
+        assert len(list(pictures.glob("*.png"))) == len(experiment("strength").orders(plan))
         assert not list(tmp_path.rglob("*.tmp"))
 
     def test_a_picture_that_is_broken_is_painted_again(self, plan: Plan, tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ class TestRuns:
             "-o",
             tmp_path / "out",
             "--only",
-            "comparison",
+            "votes,strength",
             "--size",
             64,
             "--steps",
@@ -515,7 +515,7 @@ class TestRuns:
             0,
             f"the report is {tmp_path / 'out' / REPORT}",
         )
-        check_folder(tmp_path / "out", ["comparison"])
+        check_folder(tmp_path / "out", ["strength", "votes"])
         before = state(tmp_path)
         assert impasto(*words).returncode == 0
         assert state(tmp_path) == before
@@ -542,13 +542,13 @@ class TestRuns:
 
 
 def spoiled(data: Any) -> Any:
-    """The same data with every number halved that was measured."""
+    """The same data with every number squared that was measured."""
     if isinstance(data, dict):
         given = ("rate", "alpha")
         return {key: value if key in given else spoiled(value) for key, value in data.items()}
     if isinstance(data, list):
         return [spoiled(value) for value in data]
-    return data / 2 if isinstance(data, float) else data
+    return data * data if isinstance(data, float) else data
 
 
 def state(folder: Path) -> dict[Path, tuple[int, bytes]]:

@@ -25,6 +25,8 @@ from impasto.maths.similarity import ssim
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from impasto.types import Image
+
 
 def orders(plan: Plan) -> list[Order]:
     """Every method on every pair that is shown."""
@@ -105,19 +107,13 @@ def caption(data: Data) -> Caption:
 
 
 def draw(data: Data, gallery: Gallery) -> Figure:
-    """A row per pair."""
-    plan = gallery.plan
-    pairs = plan.pairs[: plan.shown]
-    titles = ["content", "style", *(title_of(o.recipe.method) for o in orders_of(pairs[0], plan))]
-    return figures.sheet(
-        [
-            [
-                gallery.source(pair.content),
-                gallery.source(pair.style),
-                *(gallery.image(order) for order in orders_of(pair, plan)),
-            ]
-            for pair in pairs
-        ],
-        titles=[titles],
-        cell=1.3,
-    )
+    """Two lines per pair: the systems of the paper beside content and style, ours below."""
+    plan, lines, titles = gallery.plan, [], []
+    for pair in plan.pairs[: plan.shown]:
+        painted = {order.recipe.method: gallery.image(order) for order in orders_of(pair, plan)}
+        sources: list[Image | None] = [gallery.source(pair.content), gallery.source(pair.style)]
+        lines.append(sources + [painted[name] for name in systems().values()])
+        titles.append(["content", "style", *systems()])
+        lines.append([None, None, *(painted[name] for name in extensions())])
+        titles.append(["", "", *extensions()])
+    return figures.sheet(lines, titles=titles, cell=1.5)

@@ -75,7 +75,8 @@ def _section(section: Section) -> str:
     return (
         f'<section aria-labelledby="{name}">\n'
         f'<h2 id="{name}">{name}: {escape(section.title)}</h2>\n'
-        f'<figure><img alt="{escape(section.title)}" src="{_inlined(section.figure)}">\n'
+        f'<figure><a href="{name}.png"><img alt="{escape(section.title)}" '
+        f'src="{_inlined(section.figure)}"></a>\n'
         f"<figcaption><dl>{told}</dl></figcaption></figure>\n{_table(section.rows)}"
         f'<p class="made">{escape(section.made)} Files: <a href="{name}.json">{name}.json</a>, '
         f'<a href="{name}.csv">{name}.csv</a>, <a href="{name}.png">{name}.png</a>, '

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from statistics import mean, stdev
+from itertools import pairwise
+from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
 
 from impasto import api
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAPER = {"AdaIN": 0.58, "Gatys": 30.51, "MM": 35.49, "OST": 2.40, "WCT": 1.93, "CMD": 33.59}
+BUSY = 0.1  # a relative deviation that a quiet machine does not show
 STEPS = 500  # of the paper's table
 
 
@@ -53,7 +55,8 @@ def timed(method: str, plan: Plan) -> float:
     marks = [time.perf_counter() for _ in api.steps_of(job)]
     if recipe.passes:  # feed-forward
         return marks[-1] - began
-    pace = (marks[-1] - marks[0]) / (len(marks) - 1)  # the first look also sets up
+    # The first look also sets up; a median, because a moment of another program is not ours.
+    pace = median(after - before for before, after in pairwise(marks))
     return marks[0] - began + STEPS * pace
 
 
@@ -77,9 +80,13 @@ def caption(data: Data) -> Caption:
     """Ratios beside the paper's."""
     ratios = {row["method"]: row["ratio to Gatys"] for row in rows(data)}
     both = {name: ratio for name, ratio in ratios.items() if name in PAPER and name != "Gatys"}
-    told = listed([f"{name} {ratio:.2f} ({_ratio(name):.2f})" for name, ratio in both.items()])
+    told = listed([f"{name} {ratio:.2g} ({_ratio(name):.2g})" for name, ratio in both.items()])
+    spread = max(
+        stdev(runs) / mean(runs) if len(runs) > 1 else 0 for runs in data["seconds"].values()
+    )
     over, theirs = ratios["CMD"] - 1, PAPER["CMD"] / PAPER["Gatys"] - 1
     faster = ratios["CMD"] < ratios["MM"]
+    busy = ": the machine was busy, read it with care" if spread > BUSY else ""
     absent = f" Not here yet: {listed(data['missing'])}." if data["missing"] else ""
     return Caption(
         paper="512², 500 iterations, mean of 15 runs on a GTX 1080 Ti: "
@@ -90,7 +97,8 @@ def caption(data: Data) -> Caption:
         f"{told}.",
         differs=f"CMD costs {over:+.0%} of Gatys (paper: {theirs:+.0%}) and is "
         f"{'faster' if faster else 'slower'} than MM (paper: faster). Seconds of a GPU and of "
-        f"other implementations do not compare; ratios do, to a point.{absent}",
+        f"other implementations do not compare; ratios do, to a point. Runs of one method "
+        f"deviate by up to {spread:.0%}{busy}.{absent}",
     )
 
 
@@ -102,10 +110,10 @@ def draw(data: Data, gallery: Gallery) -> Figure:
     for place, row in enumerate(table):
         ratio, paper = row["ratio to Gatys"], row["paper: ratio to Gatys"]
         axes.barh(place + 0.18, ratio, 0.34, color=figures.AFTER)
-        axes.text(ratio, place + 0.18, f"  {ratio:.2f} ({row['seconds']:.0f} s)", va="center")
+        axes.text(ratio, place + 0.18, f"  {ratio:.2g} ({row['seconds']:.0f} s)", va="center")
         if paper is not None:
             axes.barh(place - 0.18, paper, 0.34, color=figures.BEFORE)
-            axes.text(paper, place - 0.18, f"  {paper:.2f}", va="center", color=figures.QUIET)
+            axes.text(paper, place - 0.18, f"  {paper:.2g}", va="center", color=figures.QUIET)
     axes.set_yticks(range(len(table)), [row["method"] for row in table])
     axes.set_title("seconds, as a ratio to Gatys: here (red), in the paper (gray)")
     axes.margins(x=0.15)
