@@ -69,6 +69,7 @@ def page_of(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 def count(page: Page, number: int, total: int) -> None:
     """Wait until a ballot is there to be voted on."""
+    expect(page.locator("#ballot")).to_be_visible()  # and not the thanks, which count as far
     expect(page.locator("#count")).to_have_text(f"{number} of {total}")
     expect(page.locator("#board:not(.loading)")).to_be_attached()
 
