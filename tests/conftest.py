@@ -1,10 +1,13 @@
 """Real pictures, small, and the real network."""
 
 import os
+import signal
 
 from impasto import process
 
 process.tune()  # as the command line does, before torch is loaded
+# A job in the background of a shell ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 import torch
