@@ -33,9 +33,19 @@ def original():
 
 def passes(encoder, network, **settings):
     recipe = Recipe(**settings)
-    return feedforward.Passes(
-        recipe=recipe, encoder=encoder, decoders=dict.fromkeys(recipe.passes, network)
-    )
+
+    def run(content, style, *, visible_style=None, side=None):
+        return feedforward.Passes(
+            recipe=recipe,
+            encoder=encoder,
+            decoders=dict.fromkeys(recipe.passes, network),
+            style=style,
+            visible_style=visible_style,
+            side=side,
+        )(content)
+
+    run.recipe = recipe
+    return run
 
 
 def last(images):
@@ -97,16 +107,8 @@ def test_the_result_is_nearer_to_the_style(encoder, ours, method):
 def test_blocks_give_what_the_whole_gives(encoder, ours, monkeypatch, method):
     monkeypatch.setattr(convolution, "winograd", lambda: None)  # its rounding depends on the block
     content, style = sample("coffee", 270), sample("cypresses", 140)
-    recipe = Recipe(method=method, layers=("relu3_1", "relu1_1"))
-    networks = dict.fromkeys(recipe.passes, ours)
-    whole, parts = (
-        last(
-            feedforward.Passes(recipe=recipe, encoder=encoder, decoders=networks, side=side)(
-                content, style
-            )
-        )
-        for side in (None, 128)
-    )
+    run = passes(encoder, ours, method=method, layers=("relu3_1", "relu1_1"))
+    whole, parts = (last(run(content, style, side=side)) for side in (None, 128))
     assert (whole - parts).abs().max() < 2e-3
 
 

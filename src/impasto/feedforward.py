@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -30,20 +31,20 @@ BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Passes:
-    """A feed-forward method, ready for any picture."""
+    """A feed-forward method and its style, ready for any content; the style is read once."""
 
     recipe: Recipe
     encoder: Encoder
     decoders: Mapping[int, Decoder]  # by level
+    style: Image
+    visible_style: Tensor | None = None
     side: int | None = None  # of the blocks; None where a picture fits as a whole
 
     def __call__(
         self,
         content: Image,
-        style: Image,
         *,
         visible: Tensor | None = None,
-        visible_style: Tensor | None = None,
         done: int = 0,
     ) -> Iterator[Image]:
         """The image after each pass; the first ones may be done already."""
@@ -55,9 +56,19 @@ class Passes:
             for level in self.recipe.passes[done:]:
                 tap = f"relu{level}_1"
                 read = self._reader(image, tap, mask)
-                target = self._sample(self._reader(style, tap, visible_style), style, tap)
-                image = self._rebuilt(read, image, target, tap)
+                image = self._rebuilt(read, image, self._targets[tap], tap)
                 yield image[:, border : border + height, border : border + width]
+
+    @cached_property
+    def _targets(self) -> dict[str, Points]:
+        """The points of the style at every level."""
+        found = {}
+        with torch.no_grad():
+            for level in self.recipe.passes:
+                tap = f"relu{level}_1"
+                read = self._reader(self.style, tap, self.visible_style)
+                found[tap] = self._sample(read, self.style, tap)
+        return found
 
     def _reader(self, image: Image, tap: str, visible: Tensor | None) -> Reader:
         size = (image.shape[1], image.shape[2])

@@ -105,13 +105,13 @@ class Scene:
             recipe=self.recipe,
             encoder=self.encoder,
             decoders=self.decoders,
+            style=resize(self.style, coarse),
+            visible_style=_resized_mask(self.visible_style, coarse),
             side=self.side_at(size),
         )
         return run(
             resize(self.content if image is None else image, size),
-            resize(self.style, coarse),
             visible=_resized_mask(self.visible, size),
-            visible_style=_resized_mask(self.visible_style, coarse),
             done=done,
         )
 
