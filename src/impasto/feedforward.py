@@ -181,7 +181,7 @@ def build(
 
 
 def moved(features: Features, move: Map, strength: float) -> Features:
-    """The features of a whole map at new places; ReLU has none below zero."""
+    """The features of a whole map at new places; some may be below zero, where ReLU has none."""
     points = features[0].flatten(1).T
     return points.lerp(move(points), strength).T.reshape(features.shape)
 
