@@ -56,6 +56,7 @@ bench: setup  ## measure, in ratios: docs/performance.md; with IMAGES=folder als
 	$(if $(IMAGES),$(BIN)/python benchmarks/peer.py $(IMAGES) 512 100 --preset fast)
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/votes.py
+	$(BIN)/python benchmarks/gallery.py
 
 docs: setup  ## make the pictures of docs/ again
 	$(BIN)/python scripts/gallery.py

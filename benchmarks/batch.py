@@ -155,8 +155,8 @@ def engine_lines(data: dict) -> list[str]:
         f"{found['steps']} steps, run alternately: one process of two threads took {one} s, two",
         f"Ray workers of one thread took {two} s, the start of Ray included. Ratios, run by run: "
         f"{', '.join(map(str, found['one process ÷ Ray']))}; the median is {found['median']}: the",
-        f"workers were {verdict}. Other programs ran at the same time: the load average before the "
-        f"runs was {min(loads)} to {max(loads)}, so take the ratios, not the seconds.",
+        f"workers were {verdict}. The load average before the runs was {min(loads)} to "
+        f"{max(loads)}; a run alone makes 2 of it.",
     ]
 
 
@@ -183,8 +183,7 @@ def cost_lines(data: dict) -> list[str]:
         f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
         f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, "
         f"for all {pictures:,} {extras['score'] * pictures / 3600:.0f} core hours,",
-        f"and to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms. "
-        f"Taken while other programs ran, which makes processor time somewhat longer too.",
+        f"and to find that a picture is there and whole takes {1000 * extras['look']:.0f} ms.",
     ]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)

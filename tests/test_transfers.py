@@ -139,3 +139,19 @@ def test_wct_is_optimal_transport_where_covariances_commute():
 def test_an_unknown_transfer_is_an_error():
     with pytest.raises(ImpastoError, match="known: adain"):
         transfer("nonsense", torch.zeros(2, 2), torch.zeros(2, 2))
+
+
+def test_many_points_are_counted_instead_of_sorted():
+    """As features are: half of them zero, a long tail, other numbers of them on both sides."""
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(20_000, 2, generator=generator).relu() * 3
+    y = (torch.randn(9_000, 2, generator=generator) - 0.3).relu() ** 1.5 + 1
+    moved = transfer("histogram", x, y)
+    assert torch.allclose(moved.mean(0), y.mean(0), rtol=1e-3)
+    ranks = (x.argsort(0).argsort(0) + 0.5) / len(x)
+    for channel in range(2):
+        one, two = x[:, channel], moved[:, channel]
+        assert len(two[one == 0].unique()) == 1
+        assert (two[one.argsort()].diff() >= -1e-5).all()  # the order is kept
+        exact = torch.quantile(y[:, channel], ranks[:, channel])
+        assert (two - exact)[one > 0].abs().mean() < 2e-3 * y[:, channel].std()

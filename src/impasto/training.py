@@ -1,10 +1,10 @@
 """Training of the decoders: encode pieces of pictures, learn to give them back.
 
-All levels learn together, so that what they share serves all of them. The loss of a level is the
-logarithm of its squared error: decibels, which makes hard and easy levels equally heavy. What the
-network makes of a deep level, one level finer, is drawn towards what the door of that level makes
-of the truth; so every step teaches every level, and only one of the deep ones, in turn, has to be
-followed to the image.
+The levels learn in turn from the same pieces, so that what they share serves all of them. The loss
+of a level is the logarithm of its squared error: decibels, which makes hard and easy levels equally
+heavy. Squared error alone blurs where the truth cannot be known, so the deep levels are also asked
+for the features of the truth. What the network makes of a level, one level finer, is drawn towards
+what the door of that level makes of the truth.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LOOKS, LOOK = 300, 256  # pieces that the least squares see, and their side in p
 POSITIONS = 60_000  # of a level in all of them together
 RIDGE = 1e-4  # of the mean square of the features: keeps directions that never vary small
 ALONG = 0.3  # weight of the states on the way
+SHARP, SHARP_FROM = {"relu2_1": 0.5, "relu3_1": 0.5}, 3  # weights of features, and the levels
 SMALLEST_SCALE = 0.4  # to which pictures are shrunk before a piece is cut
 BETAS, EPS = (0.9, 0.99), 1e-8  # of Adam
 TINY = 1e-6  # keeps a logarithm finite where nothing is left to learn
@@ -146,32 +147,36 @@ def pieces(
 
 
 def losses(
-    kernels: dict[str, Tensor], features: Levels, images: Tensor, deep: int
+    kernels: dict[str, Tensor], encoder: Encoder, features: Levels, images: Tensor, level: int
 ) -> dict[str, Tensor]:
-    """The logarithm of the squared error of level 2, of a deep one, and of the steps between."""
+    """The logarithms of what a level leaves: of the image, its features, the states on the way."""
 
     def convolve(name: str, x: Tensor) -> Tensor:
         weight = kernels[f"{name}.weight"]
         return F.conv2d(x, weight, kernels[f"{name}.bias"], padding=weight.shape[-1] // 2)
 
     found: dict[str, Tensor] = {}
-    doors = {level: decoder.enter(convolve, features[level], level) for level in decoder.WIDTHS}
-    finer = {}
-    for level in decoder.WIDTHS:
-        if level > 2:
-            finer[level] = decoder.rise(convolve, doors[level], level)
-            wanted = doors[level - 1].detach()
-            error = (finer[level] - wanted).square().mean() / (wanted.square().mean() + TINY)
-            found[f"way{level}"] = (error + TINY).log()
-    for level in (2, deep):
-        state = finer[level] if level > 2 else doors[2]
-        for coarse in range(level - 1, 2, -1):
-            state = decoder.rise(convolve, state, coarse)
+    state = decoder.enter(convolve, features[level], level)
+    for coarse in range(level, 2, -1):
+        state = decoder.rise(convolve, state, coarse)
         with torch.no_grad():
-            base = decoder.decode_linearly(convolve, features[level], level)
-        error = (base + decoder.paint(convolve, state) - images).square().mean()
-        found[f"relu{level}_1"] = error.log()
+            wanted = decoder.enter(convolve, features[coarse - 1], coarse - 1)
+        found[f"way{coarse}"] = ALONG * _left(state, wanted)
+    with torch.no_grad():
+        base = decoder.decode_linearly(convolve, features[level], level)
+    painted = base + decoder.paint(convolve, state)
+    found[f"relu{level}_1"] = (painted - images).square().mean().log()
+    if level >= SHARP_FROM:
+        seen = [encoder(image, SHARP) for image in painted]
+        for tap, weight in SHARP.items():
+            again = torch.cat([each[tap] for each in seen])
+            found[f"relu{level}_1 by {tap}"] = weight * _left(again, features[int(tap[4])])
     return found
+
+
+def _left(found: Tensor, wanted: Tensor) -> Tensor:
+    """The logarithm of the share of the truth that is not there."""
+    return ((found - wanted).square().mean() / (wanted.square().mean() + TINY) + TINY).log()
 
 
 def validate(
@@ -204,20 +209,26 @@ def learn(
 ) -> Iterator[dict[str, float]]:
     """Steps of Adam under a cosine: the losses of each, the student changed in place."""
     names = [name for name in student.kernels if not name.startswith(("skip", "scale"))]
+    turns, drawn = list(decoder.WIDTHS), -1
     while student.step < schooling.steps:
-        # A generator of its own for every step: a run that was interrupted goes on as if not.
-        generator = torch.Generator().manual_seed(schooling.seed * 1_000_003 + student.step)
-        images = pieces(pictures, crop=schooling.crop, count=schooling.batch, generator=generator)
+        lesson, turn = divmod(student.step, len(turns))
+        if lesson != drawn:
+            # A generator of its own for every lesson: a run that was interrupted goes on as if not.
+            generator = torch.Generator().manual_seed(schooling.seed * 1_000_003 + lesson)
+            images = pieces(
+                pictures, crop=schooling.crop, count=schooling.batch, generator=generator
+            )
+            features, drawn = encode(encoder, list(images)), lesson
         leaves = {name: student.kernels[name].detach().requires_grad_() for name in names}
-        features = encode(encoder, list(images))
-        found = losses({**student.kernels, **leaves}, features, images, 3 + student.step % 3)
-        weighted = [loss * (ALONG if "way" in name else 1.0) for name, loss in found.items()]
-        gradients = torch.autograd.grad(torch.stack(weighted).sum(), list(leaves.values()))
+        found = losses({**student.kernels, **leaves}, encoder, features, images, turns[turn])
+        total = torch.stack(list(found.values())).sum()
+        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
         student.step += 1
         share = student.step / schooling.steps
         rate = schooling.rate * min(1.0, student.step / WARM_UP) * (1 + math.cos(math.pi * share))
         for name, gradient in zip(names, gradients, strict=True):
-            _update(student, name, gradient, rate / 2)
+            if gradient is not None:  # of the doors only one was open
+                _update(student, name, gradient, rate / 2)
         yield {name: loss.item() for name, loss in found.items()}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SIDE = 640  # pixels: larger pictures are shrunk
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff")
 HELD_OUT = 20  # every twentieth picture is never learned from
-EVERY = 250  # steps between two looks at the held-out pictures
+EVERY = 1000  # steps between two looks at the held-out pictures
 BETWEEN_CHECKPOINTS = 120.0  # seconds
 
 

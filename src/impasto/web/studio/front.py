@@ -19,6 +19,7 @@ from impasto.web.studio.answers import Painting, PictureOut, RunOut
 from impasto.web.studio.store import OPEN, Run, Store, Upload
 from impasto.web.studio.workshop import Workshop
 
+UPLOADS = 4  # pictures that may come in at the same time
 LOOK = 0.1  # seconds between two looks at a run that someone follows
 ALIVE = 15.0  # seconds after which a silent stream says that it is there
 SEEN = ("number", "phase", "step", "steps", "size", "progress", "left", "images")
@@ -30,6 +31,7 @@ class Front:
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder)
         self.workshop = Workshop(self.store)
+        self.uploads = asyncio.Semaphore(UPLOADS)
 
     def close(self) -> None:
         """End the work and let go of the folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from typing import Annotated, Any, TypeAlias
@@ -77,14 +78,22 @@ def list_samples() -> SamplesOut:
     tags=["pictures"],
     status_code=201,
     openapi_extra={"requestBody": {"content": RAW, "required": True}},
-    responses={413: {"model": Problem, "description": "too large"}},
+    responses={
+        408: {"model": Problem, "description": "too slow"},
+        413: {"model": Problem, "description": "too large"},
+    },
 )
 async def upload_picture(
     request: Request, here: Here, name: Annotated[str, Query(max_length=400)] = ""
 ) -> PictureOut:
     """Give a picture: the body is the file as it is."""
-    data = await request.body()  # the door lets no more bytes in than are allowed
-    return await run_in_threadpool(here.keep, data, pictures.label(name))
+    async with here.uploads:  # the others wait unread, so that memory stays bounded
+        try:
+            # The door lets no more bytes in than are allowed.
+            data = await asyncio.wait_for(request.body(), PATIENCE)
+        except asyncio.TimeoutError:
+            raise HTTPException(408, "the picture did not come through; try again") from None
+        return await run_in_threadpool(here.keep, data, pictures.label(name))
 
 
 @router.get("/pictures/{id}", tags=["pictures"], responses=MISSING)

@@ -1,0 +1,122 @@
+"""How long a page of the studio's history takes while fifty people leaf through it.
+
+    python benchmarks/gallery.py
+
+A page is what a browser asks for: the list of forty paintings and their thumbnails over six
+connections. Once with the studio at rest, once while it paints. Readers and server share the
+machine. Writes `benchmarks/data/gallery.json` and the table in `docs/studio.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from plain import DATA, machine
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests import studio
+from tests.study import Line
+
+from impasto import files
+
+DOCS = ROOT / "docs" / "studio.md"
+BEGIN, END = "<!-- gallery: written by benchmarks/gallery.py -->", "<!-- end -->"
+READERS, PAGES, PAINTINGS, CONNECTIONS = 50, 6, 40, 6
+PAUSE = 2.0  # seconds between two pages, on average
+
+
+async def read(port: int, times: list[float], sizes: list[int]) -> None:
+    """Somebody who leafs."""
+    lines = [Line(port) for _ in range(CONNECTIONS)]
+
+    async def ask(line: Line, *paths: str) -> bytes:
+        for path in paths:
+            status, answer = await line.ask("GET", path)
+            assert status == 200, answer
+            sizes.append(len(answer))
+        return answer
+
+    for _ in range(PAGES):
+        await asyncio.sleep(PAUSE * random.uniform(0.5, 1.5))
+        began = time.perf_counter()
+        runs = json.loads(await ask(lines[0], f"/api/runs?limit={PAINTINGS}"))["runs"]
+        thumbs = [f"/api/runs/{run['id']}/thumb" for run in runs if run["state"] == "done"]
+        parts = [thumbs[first::CONNECTIONS] for first in range(CONNECTIONS)]
+        await asyncio.gather(*(ask(line, *part) for line, part in zip(lines, parts, strict=True)))
+        times.append(1000 * (time.perf_counter() - began))
+    for line in lines:
+        line.close()
+
+
+async def everybody(port: int) -> tuple[list[float], list[int]]:
+    times: list[float] = []
+    sizes: list[int] = []
+    await asyncio.gather(*(read(port, times, sizes) for _ in range(READERS)))
+    return times, sizes
+
+
+def measure(server: studio.Server, name: str) -> dict[str, Any]:
+    times, sizes = asyncio.run(everybody(server.port))
+    median, high = np.percentile(times, [50, 95])
+    return {
+        "the studio": name,
+        "pages": len(times),
+        "median ms": round(float(median), 1),
+        "p95 ms": round(float(high), 1),
+        "kilobytes of a page": round(sum(sizes) / len(times) / 1000),
+    }
+
+
+def document(found: dict[str, Any]) -> None:
+    """Write the table of the documentation anew."""
+    lines = ["| the studio | page: median, p95 |", "|---|---|"]
+    lines += [
+        f"| {row['the studio']} | {row['median ms']:.0f}, {row['p95 ms']:.0f} ms |"
+        for row in found["rows"]
+    ]
+    words = (
+        f"{READERS} readers at once, a page about every {PAUSE:.0f} seconds each: the list of "
+        f"{PAINTINGS} paintings and their thumbnails, {found['rows'][0]['kilobytes of a page']} kB."
+        f" Readers and server on one machine ({found['machine']}) whose load by "
+        f"other programs was {found['load average before']}; by `benchmarks/gallery.py`."
+    )
+    before, _, rest = DOCS.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    text = "\n".join([BEGIN, *lines, "", *textwrap.wrap(words, 118), END])
+    files.write_atomically(DOCS, f"{before}{text}{after}".encode())
+
+
+def main() -> None:
+    busy = round(os.getloadavg()[0], 1)
+    with tempfile.TemporaryDirectory() as folder:
+        server = studio.Server(Path(folder))
+        try:
+            for number in range(PAINTINGS):
+                run = server.paint(method="adain", size=256, seed=number)
+                server.until(run["id"], "done")
+            rows = [measure(server, "at rest")]
+            server.paint(size=512, steps=1000, stop="never")
+            rows.append(measure(server, "painting at 512 pixels"))
+        finally:
+            server.end()
+    found = {"machine": machine(), "load average before": busy, "rows": rows}
+    path = DATA / "gallery.json"
+    files.write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    document(found)
+    print(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
