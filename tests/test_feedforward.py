@@ -80,10 +80,8 @@ def test_the_original_understands_our_encoder(encoder, original):
 
 @pytest.mark.parametrize("method", FEED_FORWARD)
 def test_no_strength_no_style(encoder, ours, photo, painting, method):
-    run = passes(encoder, ours, method=method, strength=0.0, layers=("relu3_1",))
-    one, other = last(run(photo, painting)), last(run(photo, 1 - painting))
-    assert torch.equal(one, other)
-    assert psnr(one, photo) > 18
+    run = passes(encoder, ours, method=method, strength=0.0)
+    assert (last(run(photo, painting)) - photo).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("method", FEED_FORWARD)
@@ -91,7 +89,7 @@ def test_the_result_is_nearer_to_the_style(encoder, ours, method):
     content, style = sample("coffee", 128), sample("cypresses", 128)
     run = passes(encoder, ours, method=method)
     images = list(run(content, style))
-    assert len(images) == len(run.recipe.passes) == (1 if method in ("adain", "histogram") else 3)
+    assert len(images) == len(run.recipe.passes) == (1 if method in ("adain", "histogram") else 5)
     with torch.no_grad():
         before, after, target = (
             flat(points_of(encoder(image, ["relu4_1"])["relu4_1"], None, run.recipe.margin))
@@ -154,8 +152,8 @@ def test_one_call_and_its_record(files):
     record = json.loads(json.dumps(result.record, allow_nan=False))
     assert result.history == ()
     assert "losses" not in record
-    assert record["steps"] == {"planned": 3, "done": 3, "reason": "done"}
-    assert set(record["decoders"]) == {"1", "2", "4"}
+    assert record["steps"] == {"planned": 5, "done": 5, "reason": "done"}
+    assert set(record["decoders"]) == set("12345")
     again = impasto.stylize(files["content"], files["style"], method="wct", size=64)
     assert np.array_equal(result.array, again.array)
 

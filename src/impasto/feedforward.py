@@ -1,13 +1,17 @@
 """The feed-forward family: features of the content moved to those of the style, then decoded.
 
 One pass per level, coarse to fine (Li et al. 2017): encode, transfer, decode, and on with the
-result. A map is fitted to points of the whole image and applied block by block where the image is
-too large, so that no seam shows.
+result. What our decoders cannot tell of an image stays as it was,
+
+.. math:: o' = o + D(T(F(o))) - D(F(o))
+
+A map is fitted to points of the whole image and applied block by block where the image is too
+large, so that no seam shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +29,7 @@ from impasto.transfers import TRANSFERS, Map
 from impasto.types import Features, Image, Losses, Points
 
 SAMPLE = 2**24  # numbers that a map is fitted to; of more points a random part
-BORDER = 2 * STRIDE  # pixels of the mirrored frame
+BORDER = 3  # positions of the deepest level that the mirrored frame is wide
 BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
 
 
@@ -49,78 +53,78 @@ class Passes:
     ) -> Iterator[Image]:
         """The image after each pass; the first ones may be done already."""
         height, width = content.shape[1:]
-        border = _border((height, width))
+        border = _border((height, width), max(self.recipe.passes))
         image = _padded(content, border)
         mask = None if visible is None else _padded(visible[None], border)[0]
         with torch.no_grad():
             for level in self.recipe.passes[done:]:
-                tap = f"relu{level}_1"
-                read = self._reader(image, tap, mask)
-                image = self._rebuilt(read, image, self._targets[tap], tap)
+                image = self._rebuilt(self._reader(image, [level], mask), image, level)
                 yield image[:, border : border + height, border : border + width]
 
     @cached_property
     def _targets(self) -> dict[str, Points]:
-        """The points of the style at every level."""
-        found = {}
+        """The points of the style at every level, by one look."""
+        read = self._reader(self.style, self.recipe.passes, self.visible_style)
         with torch.no_grad():
-            for level in self.recipe.passes:
-                tap = f"relu{level}_1"
-                read = self._reader(self.style, tap, self.visible_style)
-                found[tap] = self._sample(read, self.style, tap)
-        return found
+            return self._sample(
+                read, self.style, [f"relu{level}_1" for level in self.recipe.passes]
+            )
 
-    def _reader(self, image: Image, tap: str, visible: Tensor | None) -> Reader:
+    def _reader(self, image: Image, levels: Sequence[int], visible: Tensor | None) -> Reader:
         size = (image.shape[1], image.shape[2])
-        level = int(tap[4])
+        halos = [halo_of([f"relu{level}_1"]) + self.decoders[level].halo for level in levels]
         return Reader(
             encoder=self.encoder,
             size=size,
             side=self.side or max(size),
-            halo=halo_of([tap]) + self.decoders[level].halo,
+            halo=max(halos),
             visible=visible,
             margin=self.recipe.margin,
         )
 
-    def _rebuilt(self, read: Reader, image: Image, target: Points, tap: str) -> Image:
+    def _rebuilt(self, read: Reader, image: Image, level: int) -> Image:
         """The image with the features of a level moved to those of the style."""
-        blocks = list(read)
-        known = {}
+        blocks, tap, known = list(read), f"relu{level}_1", {}
         if len(blocks) == 1:  # one look serves both, the fit and the move
-            known[blocks[0]] = self.encoder(image, [tap])[tap]
-        source = self._sample(read, image, tap, known)
-        move = TRANSFERS[self.recipe.method](source, target)
+            known[blocks[0]] = self.encoder(image, [tap])
+        source = self._sample(read, image, [tap], known)[tap]
+        move = TRANSFERS[self.recipe.method](source, self._targets[tap])
         result = torch.empty_like(image)
         for block in blocks:
-            features = known.get(block)
-            if features is None:
-                features = self.encoder(block.cut(image), [tap])[tap]
-            decoded = self.decoders[int(tap[4])](
-                moved(features, move, self.recipe.strength), int(tap[4])
-            )[0]
+            seen = block.cut(image)
+            features = (known.get(block) or self.encoder(seen, [tap]))[tap]
+            decoded = self._decoded(seen, features, move, level)
             top, bottom, left, right = block.inner
             rows = slice(top - block.outer[0], bottom - block.outer[0])
             columns = slice(left - block.outer[2], right - block.outer[2])
             result[:, top:bottom, left:right] = decoded[:, rows, columns].clamp(0, 1)
         return result
 
+    def _decoded(self, seen: Image, features: Features, move: Map, level: int) -> Image:
+        decode = self.decoders[level]
+        image = decode(moved(features, move, self.recipe.strength), level)[0]
+        return image + (seen - decode(features, level)[0]) if decode.adds_rest else image
+
     def _sample(
-        self, read: Reader, image: Image, tap: str, known: Mapping[Block, Features] | None = None
-    ) -> Points:
-        """Points of a level from all over an image, as many as a map can be fitted to."""
-        share = SAMPLE / (read.count(tap) * CHANNELS[convolution(tap)])
+        self,
+        read: Reader,
+        image: Image,
+        taps: Sequence[str],
+        known: Mapping[Block, Mapping[str, Features]] | None = None,
+    ) -> dict[str, Points]:
+        """Points of some levels from all over an image, as many as a map can be fitted to."""
         generator = torch.Generator().manual_seed(self.recipe.seed)
-        found = []
+        found: dict[str, list[Points]] = {tap: [] for tap in taps}
         for block in read:
-            features = (known or {}).get(block)
-            if features is None:
-                features = self.encoder(block.cut(image), [tap])[tap]
-            points = read.points(features, block, tap)
-            if share < 1 and len(points):
-                count = max(1, round(share * len(points)))
-                points = points[torch.randperm(len(points), generator=generator)[:count]]
-            found.append(points)
-        return torch.cat(found)
+            features = (known or {}).get(block) or self.encoder(block.cut(image), taps)
+            for tap in taps:
+                share = SAMPLE / (read.count(tap) * CHANNELS[convolution(tap)])
+                points = read.points(features[tap], block, tap)
+                if share < 1 and len(points):
+                    count = max(1, round(share * len(points)))
+                    points = points[torch.randperm(len(points), generator=generator)[:count]]
+                found[tap].append(points)
+        return {tap: torch.cat(parts) for tap, parts in found.items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -198,6 +202,7 @@ def _padded(image: Image, border: int) -> Image:
     return F.pad(image[None], pads, mode="reflect")[0]
 
 
-def _border(size: tuple[int, int]) -> int:
+def _border(size: tuple[int, int], deepest: int) -> int:
     """The width of the frame: zeros that the encoder pads with would paint one of their own."""
-    return BORDER if min(size) >= 2 * BORDER else STRIDE
+    border = BORDER * 2 ** (deepest - 1)
+    return border if min(size) >= 2 * border else STRIDE

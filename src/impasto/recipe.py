@@ -41,14 +41,13 @@ METHODS: dict[str, Method] = {
 }
 FEED_FORWARD: dict[str, Method] = {
     "adain": Method("one pass: mean and deviation (Huang and Belongie 2017)", "relu"),
-    "wct": Method("three passes: whitening and coloring (Li et al. 2017)", "relu"),
-    "ost": Method("three passes: optimal transport of Gaussians (Lu et al. 2019)", "relu"),
+    "wct": Method("five passes: whitening and coloring (Li et al. 2017)", "relu"),
+    "ost": Method("five passes: optimal transport of Gaussians (Lu et al. 2019)", "relu"),
     "histogram": Method("one pass: the whole distribution of every channel", "relu"),
-    "ost+histogram": Method("three passes: both, one after the other", "relu"),
+    "ost+histogram": Method("five passes: both, one after the other", "relu"),
 }  # a transfer of the features and a decoder; nothing is optimized
 ONE_PASS = ("adain", "histogram")  # at relu4_1
-# Li et al. begin at relu5_1 and take relu3_1 too; our decoder blurs there (docs/decisions, 7).
-PASSES = ("relu4_1", "relu2_1", "relu1_1")
+PASSES = ("relu5_1", "relu4_1", "relu3_1", "relu2_1", "relu1_1")
 EVERY_METHOD = {**METHODS, **FEED_FORWARD}
 DECODERS = ("auto", "impasto", "adain-original")
 KERNELS = ("linear", "polynomial", "gaussian")

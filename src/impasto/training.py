@@ -33,6 +33,7 @@ SMALLEST_SCALE = 0.4  # to which pictures are shrunk before a piece is cut
 BETAS, EPS = (0.9, 0.99), 1e-8  # of Adam
 TINY = 1e-6  # keeps a logarithm finite where nothing is left to learn
 WARM_UP = 100  # steps until the rate is whole
+FINE = 20.0  # what is left to paint is so much smaller than unit scale
 
 Levels = dict[int, Features]
 
@@ -233,9 +234,9 @@ def learn(
 
 
 def _update(student: Student, name: str, gradient: Tensor, rate: float) -> None:
-    """One step of Adam (Kingma and Ba 2015); a door moves as if its features had unit scale."""
+    """One step of Adam (Kingma and Ba 2015), as if features and what is painted had unit scale."""
     kernel = student.kernels[name]
-    scale = torch.ones(())
+    scale = torch.tensor(FINE if name.startswith("paint") else 1.0)
     if name.startswith("door") and name.endswith("weight"):
         scale = student.kernels[f"scale{name[4]}"][:, None, None]
     gradient = gradient / scale

@@ -42,10 +42,17 @@ class Doors:
     kernels: Mapping[str, Tensor]  # 'door5.weight', 'door5.bias', …
     levels: tuple[int, ...] = LEVELS
     halo: int = 64  # relu5_1: 16 + 16 + 8 + 8 + 4 + 4 + 2 + 2 + 2 pixels
+    adds_rest: bool = True  # it is near the image, so that what it leaves may be added
 
     def __call__(self, features: Features, level: int) -> Tensor:
         """The image of features."""
-        return decode(lambda name, x: self._layers[name](x), features, level)
+        network = decode if self._paints else decode_linearly
+        return network(lambda name, x: self._layers[name](x), features, level)
+
+    @functools.cached_property
+    def _paints(self) -> bool:
+        """Whether the network was trained; before, it adds nothing."""
+        return bool(self.kernels["paint.weight"].any())
 
     @functools.cached_property
     def _layers(self) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -68,6 +75,7 @@ class Original:
     kernels: Mapping[str, Tensor]
     levels: tuple[int, ...] = (ORIGINAL_LEVEL,)
     halo: int = 32  # 8 + 4 · 4 + 2 · 2 + 2 · 1 pixels
+    adds_rest: bool = False  # it paints an image of its own
 
     def __call__(self, features: Features, level: int) -> Tensor:
         """The image of features; borders are mirrored, as in its training."""

@@ -34,32 +34,44 @@ def histogram(content: Points, style: Points) -> Callable[[Points], Points]:
 
 def _integral(rows: Tensor) -> Curves:
     """Of the quantile functions of samples (d, m), from 0 to shares in [0, 1]."""
-    if rows.shape[1] <= MANY:
-        values = double(rows.sort(1).values)
-        shares, totals = torch.ones_like(values), values
+    count = rows.shape[1]
+    many = count > MANY
+    if many:
+        parts, sums = _counted(rows, *_knots(rows))
+        shares = _summed(parts) / count
     else:
-        shares, totals = _counted(rows, *_knots(rows))
-    shares, totals = (_summed(each) / rows.shape[1] for each in (shares, totals))
+        sums = double(rows.sort(1).values)
+    totals = _summed(sums) / count
 
     def integral(share: Tensor) -> Tensor:
-        last = shares.shape[1] - 2
-        at = (torch.searchsorted(shares, share, right=True) - 1).clamp_(0, last)
-        low, high = shares.gather(1, at), shares.gather(1, at + 1)
-        part = (share - low) / (high - low).clamp_min_(torch.finfo(share.dtype).tiny)
-        return totals.gather(1, at).lerp_(totals.gather(1, at + 1), part.clamp_max_(1))
+        if many:
+            at = (torch.searchsorted(shares, share, right=True) - 1).clamp_(0, MANY - 1)
+            low, width = shares.gather(1, at), parts.gather(1, at).clamp_min_(1) / count
+            part = ((share - low) / width).clamp_max_(1)
+        else:
+            place = share * count
+            at = place.long().clamp_max_(count - 1)
+            part = place - at
+        return totals.gather(1, at).add_(part * sums.gather(1, at) / count)
 
     return integral
 
 
 def _by_sorting(rows: Tensor, integral: Curves) -> Curves:
     ranked, count = rows.sort(1).values, rows.shape[1]
+    ranks, edge = (
+        torch.arange(count).to(rows.device),
+        torch.ones_like(rows[:, :1], dtype=torch.bool),
+    )
+    other = ranked.diff(dim=1) != 0
+    first = torch.cat([edge, other], 1).mul(ranks).cummax(1).values
+    last = torch.where(torch.cat([other, edge], 1), ranks + 1, count).flip(1).cummin(1).values
+    low, high = (double(each) / count for each in (first, last.flip(1)))
+    values = (integral(high) - integral(low)) / (high - low)
 
     def move(rows: Tensor) -> Tensor:
-        below = torch.searchsorted(ranked, rows)
-        # A point that was not in the sample gets the share of the one above it.
-        above = torch.searchsorted(ranked, rows, right=True).maximum(below + 1).clamp_max(count)
-        first, last = (double(each) / count for each in (below.clamp_max(count - 1), above))
-        return (integral(last) - integral(first)) / (last - first)
+        # A point that was not in the sample goes where the one above it goes.
+        return values.gather(1, torch.searchsorted(ranked, rows).clamp_max_(count - 1))
 
     return move
 
