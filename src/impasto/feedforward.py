@@ -29,7 +29,7 @@ from impasto.transfers import TRANSFERS, Map
 from impasto.types import Features, Image, Losses, Points
 
 SAMPLE = 2**24  # numbers that a map is fitted to; of more points a random part
-BORDER = 3  # positions of the deepest level that the mirrored frame is wide
+BORDER, MOST = 3, 32  # of the mirrored frame: positions of the deepest level, but at most pixels
 BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
 
 
@@ -187,7 +187,10 @@ def build(
 def moved(features: Features, move: Map, strength: float) -> Features:
     """The features of a whole map at new places; some may be below zero, where ReLU has none."""
     points = features[0].flatten(1).T
-    return points.lerp(move(points), strength).T.reshape(features.shape)
+    found = move(points)
+    if strength != 1:
+        found = points.lerp(found, strength)
+    return found.T.reshape(features.shape)
 
 
 def _spread(target: Features) -> Tensor:
@@ -204,5 +207,5 @@ def _padded(image: Image, border: int) -> Image:
 
 def _border(size: tuple[int, int], deepest: int) -> int:
     """The width of the frame: zeros that the encoder pads with would paint one of their own."""
-    border = BORDER * 2 ** (deepest - 1)
+    border = min(MOST, BORDER * 2 ** (deepest - 1))
     return border if min(size) >= 2 * border else STRIDE

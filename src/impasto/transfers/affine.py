@@ -49,8 +49,11 @@ def ost(content: Points, style: Points) -> Callable[[Points], Points]:
 
 
 def _affine(mean_x: Tensor, matrix: Tensor, mean_y: Tensor) -> Callable[[Points], Points]:
+    offset = mean_y - mean_x @ matrix
+
     def move(points: Points) -> Points:
-        a, b, c = (each.to(points.device, points.dtype) for each in (mean_x, matrix, mean_y))
-        return (points - a) @ b + c
+        a, b = (each.to(points.device, points.dtype) for each in (offset, matrix))
+        # The points of a feature map lie in columns: nothing has to be copied.
+        return torch.addmm(a[:, None], b.mT, points.mT).mT
 
     return move

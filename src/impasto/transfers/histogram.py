@@ -59,19 +59,20 @@ def _integral(rows: Tensor) -> Curves:
 
 def _by_sorting(rows: Tensor, integral: Curves) -> Curves:
     ranked, count = rows.sort(1).values, rows.shape[1]
-    ranks, edge = (
-        torch.arange(count).to(rows.device),
-        torch.ones_like(rows[:, :1], dtype=torch.bool),
-    )
+    ranks = torch.arange(count, dtype=torch.int32, device=rows.device)
     other = ranked.diff(dim=1) != 0
+    edge = other.new_ones((len(rows), 1))
     first = torch.cat([edge, other], 1).mul(ranks).cummax(1).values
     last = torch.where(torch.cat([other, edge], 1), ranks + 1, count).flip(1).cummin(1).values
     low, high = (double(each) / count for each in (first, last.flip(1)))
-    values = (integral(high) - integral(low)) / (high - low)
+    values = ((integral(high) - integral(low)) / (high - low)).to(rows)
 
     def move(rows: Tensor) -> Tensor:
-        # A point that was not in the sample goes where the one above it goes.
-        return values.gather(1, torch.searchsorted(ranked, rows).clamp_max_(count - 1))
+        # A point that was not in the sample, be it by rounding, goes where the next one goes.
+        above = torch.searchsorted(ranked, rows).clamp_max_(count - 1)
+        below = (above - 1).clamp_min_(0)
+        nearer = rows - ranked.gather(1, below) < ranked.gather(1, above) - rows
+        return values.gather(1, torch.where(nearer, below, above))
 
     return move
 
