@@ -8,10 +8,12 @@ import json
 import random
 import re
 import signal
+import socket
 import struct
+import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import not_a_server_error
 
-from impasto import imagefile, samples
+from impasto import download, imagefile, samples
 from impasto.cli import main
+from impasto.networks import checkpoints
 from impasto.recipe import EVERY_METHOD, FEED_FORWARD, Recipe
 from impasto.types import ImpastoError
 from impasto.web import serving
-from impasto.web.studio import app, pictures, store, wishes, workshop
+from impasto.web.studio import app, front, pictures, routes, store, wishes, workshop
 from tests.studio import Server
 
 
@@ -280,6 +283,49 @@ def test_more_bytes_or_pixels_than_allowed_are_refused_before_they_are_read(idle
     answer = idle.post("/api/pictures?name=large.png", content=encoded())
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("large.png has 1,920 pixels, more than the limit")
+
+
+def test_pictures_that_come_at_the_same_time_wait_for_each_other(server):
+    head = b"POST /api/pictures HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(front.UPLOADS):  # who promise a picture and send none
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            slow.sendall(head)
+        time.sleep(0.5)
+        with pytest.raises(httpx.ReadTimeout):
+            server.client.post("/api/pictures", content=encoded(), timeout=1)
+        assert server.client.get("/api/runs").status_code == 200
+    assert server.client.post("/api/pictures", content=encoded()).status_code == 201
+
+
+def test_a_picture_that_never_comes_is_not_waited_for(idle, monkeypatch):
+    monkeypatch.setattr(routes, "PATIENCE", 0.1)
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"x"
+        await asyncio.sleep(10)
+
+    answer = idle.post("/api/pictures", content=never())
+    assert answer.status_code == 408
+    assert "try again" in answer.json()["detail"]
+
+
+def test_a_decoder_on_its_way_is_told(tmp_path, monkeypatch):
+    def obtain(name: str, source: object) -> Iterator[download.Progress]:
+        yield download.Progress(20, 80)
+        seen.append(shop.glimpse)
+        yield download.Progress(80, 80)
+        seen.append(shop.glimpse)
+
+    seen: list[Any] = []
+    monkeypatch.setattr(download, "obtain", obtain)
+    monkeypatch.setattr(checkpoints, "location", lambda name: tmp_path / "not there")
+    shop = workshop.Workshop(store.Store(tmp_path))
+    shop.glimpse = workshop.Glimpse(run="a")
+    with pytest.raises(ImpastoError, match="not here"):  # this one never came
+        shop.supplies.decoder("adain-original", "cpu")
+    assert [(each.phase, each.progress) for each in seen] == [("fetching", 0.25), ("opening", 0.0)]
+    shop.store.close()
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))

@@ -58,12 +58,15 @@ def load_encoder(weights: str, device: str) -> vgg.Encoder:
     return vgg.build(checkpoints.load(weights), device_of(device))
 
 
-def load_decoder(name: str, device: str) -> Decoder:
+def load_decoder(
+    name: str, device: str, tell: Callable[[download.Progress], None] | None = None
+) -> Decoder:
     """A decoder of a recipe; AdaIN's own is fetched by its first use."""
     source = checkpoints.SOURCES.get(name)
     if source is not None and not checkpoints.location(name).is_file():
-        for _ in download.obtain(name, source):
-            pass
+        for progress in download.obtain(name, source):
+            if tell is not None:
+                tell(progress)
     return decoders.load(name, device_of(device))
 
 

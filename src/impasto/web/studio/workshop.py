@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import PIL.Image
@@ -24,6 +24,7 @@ from impasto.web.studio.store import OPEN, Run, Store, Upload
 
 if TYPE_CHECKING:
     from impasto.api import Job, Source, Supplies
+    from impasto.download import Progress
     from impasto.optimize import State
 
 MAX_WAITING = 8  # runs
@@ -47,7 +48,7 @@ class Glimpse:
 
     run: str
     number: int = 0  # counts every change
-    phase: str = "opening"  # then sketching, then painting
+    phase: str = "opening"  # perhaps fetching; then sketching, then painting
     step: int = 0
     steps: int = 0
     size: tuple[int, int] = (0, 0)  # width and height that is being painted at
@@ -359,8 +360,16 @@ class Workshop:
         return api.Supplies(
             read=self._read,
             encoder=lru_cache(maxsize=2)(api.load_encoder),
-            decoder=lru_cache(maxsize=4)(api.load_decoder),
+            decoder=lru_cache(maxsize=4)(partial(api.load_decoder, tell=self._show_fetching)),
         )
+
+    def _show_fetching(self, progress: Progress) -> None:
+        """Tell whoever looks that a decoder is on its way, which may take a minute."""
+        share = progress.done / progress.total if progress.total else 0.0
+        if share < 1:
+            self._show(phase="fetching", progress=share)
+        else:
+            self._show(phase="opening", progress=0.0)
 
     def _show_step(self, step: Step, losses: list[Losses], left: float | None) -> None:
         """Tell whoever looks; a picture only now and then."""

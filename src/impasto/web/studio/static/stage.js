@@ -139,6 +139,9 @@ function follow(run) {
       const left = step.left === null ? "" : `${duration(step.left)} left`;
       say(`Step ${step.step} of ${step.steps}`, [`${step.size[0]} × ${step.size[1]}`, left].filter(Boolean).join(" · "));
       progress(step.progress);
+    } else if (step.phase === "fetching") {
+      say("Fetching AdaIN's decoder, once …", `${Math.round(100 * step.progress)} %`);
+      progress(step.progress);
     } else {
       say({ sketching: "A first sketch …", painting: "The first step …" }[step.phase] ?? "Opening the pictures …", "");
     }
