@@ -30,6 +30,16 @@ def test_mean_and_covariance_are_those_of_numpy(points: int) -> None:
     np.testing.assert_allclose(matrix, np.cov(x.numpy().T, bias=True), rtol=1e-12, atol=1e-15)
 
 
+def test_doubt_keeps_variances_and_makes_the_covariance_of_few_points_regular() -> None:
+    few, many = (mean_and_covariance(factor(3, points, 8), doubt=1.0) for points in (4, 80_000))
+    assert torch.linalg.matrix_rank(few[1]) == 8
+    mean, plain = mean_and_covariance(factor(3, 4, 8))
+    assert torch.equal(few[0], mean)
+    assert torch.equal(few[1].diagonal(), plain.diagonal())
+    assert torch.allclose(few[1].triu(1), plain.triu(1) * 4 / 12)
+    assert torch.allclose(many[1], mean_and_covariance(factor(3, 80_000, 8))[1], rtol=2e-4)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_root_is_that_of_scipy(seed: int) -> None:
     matrix = covariance(seed)

@@ -25,9 +25,12 @@ from impasto.networks.decoder import Decoder
 from impasto.networks.vgg import Encoder
 from impasto.objective import losses_of, points_of
 from impasto.recipe import CHANNELS, Recipe, convolution
-from impasto.transfers import TRANSFERS, Map
+from impasto.transfers import Map, transfers
 from impasto.types import Features, Image, Losses, Points
 
+# A deep level of a small picture has fewer points than channels: what they seem to say of
+# correlations is chance, and whitened it paints blotches.
+FITS = transfers(doubt=1.0)
 SAMPLE = 2**24  # numbers that a map is fitted to; of more points a random part
 BORDER, MOST = 3, 32  # of the mirrored frame: positions of the deepest level, but at most pixels
 BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
@@ -88,7 +91,7 @@ class Passes:
         if len(blocks) == 1:  # one look serves both, the fit and the move
             known[blocks[0]] = self.encoder(image, [tap])
         source = self._sample(read, image, [tap], known)[tap]
-        move = TRANSFERS[self.recipe.method](source, self._targets[tap])
+        move = FITS[self.recipe.method](source, self._targets[tap])
         result = torch.empty_like(image)
         for block in blocks:
             seen = block.cut(image)
@@ -171,7 +174,7 @@ def build(
         theirs = encoder(style, taps)
         targets = {}
         for tap in taps:
-            move = TRANSFERS[recipe.method](
+            move = FITS[recipe.method](
                 flat(points_of(ours[tap], visible, recipe.margin)),
                 flat(points_of(theirs[tap], visible_style, recipe.margin)),
             )

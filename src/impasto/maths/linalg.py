@@ -17,12 +17,21 @@ def flat(points: Points) -> Points:
     return points.movedim(-1, 0).flatten(1).T
 
 
-def mean_and_covariance(points: Points) -> tuple[Tensor, Tensor]:
-    """The mean (d,) and the covariance (d, d) of the empirical law: divided by n, not n − 1."""
+def mean_and_covariance(points: Points, *, doubt: float = 0.0) -> tuple[Tensor, Tensor]:
+    r"""The mean (d,) and the covariance (d, d) of the empirical law: divided by n, not n − 1.
+
+    ``doubt`` weakens correlations that few points tell of, as :math:`doubt \cdot d` further points
+    without any would: by :math:`n / (n + doubt \cdot d)` (shrinkage to the diagonal).
+    """
     points = flat(points)
     mean = points.mean(0)
     centered = points - mean
-    return mean, centered.T @ centered / len(points)
+    covariance = centered.T @ centered / len(points)
+    if doubt:
+        variances = covariance.diagonal().clone()
+        covariance *= len(points) / (len(points) + doubt * len(mean))
+        covariance.diagonal().copy_(variances)
+    return mean, covariance
 
 
 def double(matrix: Tensor) -> Tensor:

@@ -34,17 +34,20 @@ def _common_steps(n: int, m: int, device: torch.device) -> tuple[Tensor, Tensor,
     return starts // m, starts // n, weight
 
 
-def gaussian_map(x: Points, y: Points, *, ridge: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+def gaussian_map(
+    x: Points, y: Points, *, ridge: float = 0.0, doubt: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
     r"""The optimal map between Gaussians with the moments of two samples (Dowson, Landau 1982).
 
     .. math:: T(p) = \mu_y + (p - \mu_x) A, \qquad
         A = \Sigma_x^{-1/2} (\Sigma_x^{1/2} \Sigma_y \Sigma_x^{1/2})^{1/2} \Sigma_x^{-1/2}
 
     Returns μ_x, A and μ_y in double precision. ``ridge`` is added to all variances: what varies
-    less than this in x is noise, and is not stretched to the variance of y.
+    less than this in x is noise, and is not stretched to the variance of y. ``doubt`` is that of
+    :func:`impasto.maths.linalg.mean_and_covariance`.
     """
-    mean_x, covariance_x = mean_and_covariance(double(x))
-    mean_y, covariance_y = mean_and_covariance(double(y))
+    mean_x, covariance_x = mean_and_covariance(double(x), doubt=doubt)
+    mean_y, covariance_y = mean_and_covariance(double(y), doubt=doubt)
     floor = ridge * torch.eye(len(mean_x)).to(covariance_x)
     covariance_x, covariance_y = covariance_x + floor, covariance_y + floor
     inverse = inverse_root(covariance_x)

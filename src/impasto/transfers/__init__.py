@@ -7,6 +7,7 @@ some of them: what it depends on is global, what it does is done point by point.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from impasto.maths.linalg import flat
 from impasto.transfers.affine import adain, ost, wct
@@ -28,13 +29,19 @@ def after(first: Fit, second: Fit) -> Fit:
     return fit
 
 
-TRANSFERS: dict[str, Fit] = {
-    "adain": adain,
-    "wct": wct,
-    "ost": ost,
-    "histogram": histogram,
-    "ost+histogram": after(ost, histogram),
-}
+def transfers(doubt: float = 0.0) -> dict[str, Fit]:
+    """All by name; with some doubt of what few points tell, those that see correlations."""
+    transport = partial(ost, doubt=doubt)
+    return {
+        "adain": adain,
+        "wct": partial(wct, doubt=doubt),
+        "ost": transport,
+        "histogram": histogram,
+        "ost+histogram": after(transport, histogram),
+    }
+
+
+TRANSFERS = transfers()
 
 
 def transfer(name: str, content: Points, style: Points, *, strength: float = 1.0) -> Points:

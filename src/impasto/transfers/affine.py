@@ -28,24 +28,24 @@ def adain(content: Points, style: Points) -> Callable[[Points], Points]:
     return _affine(x.mean(0), torch.diag(scale), y.mean(0))
 
 
-def wct(content: Points, style: Points) -> Callable[[Points], Points]:
+def wct(content: Points, style: Points, *, doubt: float = 0.0) -> Callable[[Points], Points]:
     r"""Whitening and coloring (Li et al. 2017).
 
     .. math:: T(p) = \mu_y + (p - \mu_x) \, \Sigma_x^{-1/2} \Sigma_y^{1/2}
 
     Where the content does not vary it is not stretched. The optimal map where Σ_x and Σ_y commute.
     """
-    mean_x, covariance_x = mean_and_covariance(double(content))
-    mean_y, covariance_y = mean_and_covariance(double(style))
+    mean_x, covariance_x = mean_and_covariance(double(content), doubt=doubt)
+    mean_y, covariance_y = mean_and_covariance(double(style), doubt=doubt)
     return _affine(mean_x, inverse_root(covariance_x) @ root(covariance_y), mean_y)
 
 
-def ost(content: Points, style: Points) -> Callable[[Points], Points]:
+def ost(content: Points, style: Points, *, doubt: float = 0.0) -> Callable[[Points], Points]:
     """The optimal map between Gaussians: of all that match two moments, the one that moves least.
 
     Lu et al. 2019; the formula is at :func:`impasto.maths.transport.gaussian_map`.
     """
-    return _affine(*gaussian_map(content, style))
+    return _affine(*gaussian_map(content, style, doubt=doubt))
 
 
 def _affine(mean_x: Tensor, matrix: Tensor, mean_y: Tensor) -> Callable[[Points], Points]:
