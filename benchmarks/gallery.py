@@ -1,10 +1,12 @@
-"""How long a page of the studio's history takes while fifty people leaf through it.
+"""How long the studio lets people wait: for a first sketch, and for a page of its history.
 
     python benchmarks/gallery.py
 
+A sketch is waited for from the wish to paint at 512 pixels to the first picture that can be seen.
 A page is what a browser asks for: the list of forty paintings and their thumbnails over six
-connections. Once with the studio at rest, once while it paints. Readers and server share the
-machine. Writes `benchmarks/data/gallery.json` and the table in `docs/studio.md`.
+connections, while fifty people leaf, once with the studio at rest, once while it paints. Readers
+and server share the machine. Writes `benchmarks/data/gallery.json` and the table in
+`docs/studio.md`.
 """
 
 from __future__ import annotations
@@ -79,6 +81,20 @@ def measure(server: studio.Server, name: str) -> dict[str, Any]:
     }
 
 
+def sketches(server: studio.Server, times: int = 5) -> list[float]:
+    """Seconds until something can be seen, each time of a run that is stopped then."""
+    found = []
+    for number in range(times):
+        began = time.perf_counter()
+        run = server.paint(size=512, steps=60, seed=number)
+        while server.client.get(f"/api/runs/{run['id']}/live").status_code != 200:
+            time.sleep(0.01)
+        found.append(round(time.perf_counter() - began, 2))
+        server.client.post(f"/api/runs/{run['id']}/stop")
+        server.until(run["id"], "done")
+    return found
+
+
 def document(found: dict[str, Any]) -> None:
     """Write the table of the documentation anew."""
     lines = ["| the studio | page: median, p95 |", "|---|---|"]
@@ -90,7 +106,9 @@ def document(found: dict[str, Any]) -> None:
         f"{READERS} readers at once, a page about every {PAUSE:.0f} seconds each: the list of "
         f"{PAINTINGS} paintings and their thumbnails, {found['rows'][0]['kilobytes of a page']} kB."
         f" Readers and server on one machine ({found['machine']}) whose load by "
-        f"other programs was {found['load average before']}; by `benchmarks/gallery.py`."
+        f"other programs was {found['load average before']}; by `benchmarks/gallery.py`. The first "
+        f"sketch of a painting at 512 pixels appeared after "
+        f"{', '.join(map(str, found['seconds to a sketch']))} s."
     )
     before, _, rest = DOCS.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -106,12 +124,18 @@ def main() -> None:
             for number in range(PAINTINGS):
                 run = server.paint(method="adain", size=256, seed=number)
                 server.until(run["id"], "done")
+            waited = sketches(server)
             rows = [measure(server, "at rest")]
             server.paint(size=512, steps=1000, stop="never")
             rows.append(measure(server, "painting at 512 pixels"))
         finally:
             server.end()
-    found = {"machine": machine(), "load average before": busy, "rows": rows}
+    found = {
+        "machine": machine(),
+        "load average before": busy,
+        "seconds to a sketch": waited,
+        "rows": rows,
+    }
     path = DATA / "gallery.json"
     files.write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
     document(found)

@@ -94,7 +94,11 @@ def test_the_command(tmp_path, pictures, capsys):
     for name, picture in zip(NAMES, pictures, strict=True):
         imagefile.write(tmp_path / f"{name}.png", picture.permute(1, 2, 0).numpy())
     words = ["train-decoders", str(tmp_path), "-o", str(tmp_path / "out"), "--crop", "32"]
-    assert main([*words, "--batch", "1", "--steps", "1"]) == 0
+    assert main([*words, "--steps", "0"]) == 0
+    assert set(load_file(tmp_path / "out" / "decoders.safetensors")) == {
+        f"{name}.{part}" for name in decoder.LINEAR for part in ("weight", "bias")
+    }
+    assert main([*words, "--batch", "1", "--steps", "1"]) == 0  # goes on
     assert main([*words, "--batch", "1", "--steps", "2"]) == 0  # goes on
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     assert card["steps"] == 2

@@ -31,7 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", metavar="FOLDER", help="pictures to learn from")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="goes on if it exists")
     parser.add_argument("--without", default="", metavar="TEXT", help="leave out files so named")
-    parser.add_argument("--steps", type=int, default=20_000, metavar="N", help="[20000]")
+    parser.add_argument(
+        "--steps", type=int, default=20_000, metavar="N", help="0: linear maps alone [20000]"
+    )
     parser.add_argument("--batch", type=int, default=2, metavar="N", help="pieces per step [2]")
     parser.add_argument("--crop", type=int, default=128, metavar="N", help="their side [128]")
     parser.add_argument("--rate", type=float, default=1e-3, metavar="X", help="of Adam [0.001]")
@@ -48,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     from impasto import process
     from impasto.training import Schooling, learn, validate
 
-    if arguments.crop % 16 or arguments.crop < 32 or min(arguments.steps, arguments.batch) < 1:
+    if arguments.crop % 16 or arguments.crop < 32 or arguments.steps < 0 or arguments.batch < 1:
         raise ImpastoError(
-            "--crop must be a multiple of 16 from 32 on, the other numbers at least 1"
+            "--crop must be a multiple of 16 from 32 on, --batch at least 1, --steps not negative"
         )
     names = {each.name for each in fields(Schooling)}
     schooling = Schooling(**{name: getattr(arguments, name) for name in names})

@@ -25,6 +25,7 @@ from impasto.types import Features
 
 LEVELS = (1, 2, 3, 4, 5)  # of relu1_1 … relu5_1
 WIDTHS = {2: 64, 3: 128, 4: 256, 5: 256}  # channels inside, at the size of the level
+LINEAR = tuple(f"skip{level}" for level in LEVELS)  # the kernels of the linear maps
 SKIP_GRID = 4  # the linear map tells at most 4 × 4 colors per position; finer ones it cannot know
 ORIGINAL_LEVEL = 4
 ORIGINAL_KERNELS = ("1", "5", "8", "11", "14", "18", "21", "25", "28")  # as its file names them
@@ -39,27 +40,23 @@ class Doors:
 
     name: str
     sha256: str
-    kernels: Mapping[str, Tensor]  # 'door5.weight', 'door5.bias', …
+    kernels: Mapping[str, Tensor]  # 'skip5.weight', 'skip5.bias', …; of the network all or none
     levels: tuple[int, ...] = LEVELS
     halo: int = 64  # relu5_1: 16 + 16 + 8 + 8 + 4 + 4 + 2 + 2 + 2 pixels
     adds_rest: bool = True  # it is near the image, so that what it leaves may be added
 
     def __call__(self, features: Features, level: int) -> Tensor:
         """The image of features."""
-        network = decode if self._paints else decode_linearly
+        whole = "paint.weight" in self.kernels
+        network = decode if whole else decode_linearly
         return network(lambda name, x: self._layers[name](x), features, level)
-
-    @functools.cached_property
-    def _paints(self) -> bool:
-        """Whether the network was trained; before, it adds nothing."""
-        return bool(self.kernels["paint.weight"].any())
 
     @functools.cached_property
     def _layers(self) -> dict[str, Callable[[Tensor], Tensor]]:
         layers: dict[str, Callable[[Tensor], Tensor]] = {}
-        for name, shape in shapes().items():
+        for name in shapes() if "paint.weight" in self.kernels else LINEAR:
             weight, bias = self.kernels[f"{name}.weight"], self.kernels[f"{name}.bias"]
-            single = shape[2:] == (1, 1)
+            single = weight.shape[2:] == (1, 1)
             layers[name] = (
                 partial(F.conv2d, weight=weight, bias=bias) if single else Frozen(weight, bias)
             )

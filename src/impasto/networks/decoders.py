@@ -12,7 +12,7 @@ from safetensors.torch import load as parse
 from torch import Tensor
 
 from impasto.networks import checkpoints
-from impasto.networks.decoder import ORIGINAL_KERNELS, Decoder, Doors, Original, shapes
+from impasto.networks.decoder import LINEAR, ORIGINAL_KERNELS, Decoder, Doors, Original, shapes
 from impasto.types import ImpastoError
 
 OURS = "decoders.safetensors"
@@ -43,7 +43,8 @@ def _ours(device: torch.device | str) -> Decoder:
 
 def _checked(kernels: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:
     for name, shape in shapes().items():
-        if tuple(kernels[f"{name}.weight"].shape) != shape:
+        kernel = kernels.get(f"{name}.weight")
+        if name in LINEAR if kernel is None else tuple(kernel.shape) != shape:
             raise ImpastoError(f"{OURS} is of another version; install impasto again")
     return {name: kernel.to(device, torch.float32) for name, kernel in kernels.items()}
 
