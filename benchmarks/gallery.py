@@ -41,7 +41,6 @@ PAUSE = 2.0  # seconds between two pages, on average
 
 async def read(port: int, times: list[float], sizes: list[int]) -> None:
     """Somebody who leafs."""
-    lines = [Line(port) for _ in range(CONNECTIONS)]
 
     async def ask(line: Line, *paths: str) -> bytes:
         for path in paths:
@@ -53,13 +52,14 @@ async def read(port: int, times: list[float], sizes: list[int]) -> None:
     for _ in range(PAGES):
         await asyncio.sleep(PAUSE * random.uniform(0.5, 1.5))
         began = time.perf_counter()
+        lines = [Line(port) for _ in range(CONNECTIONS)]
         runs = json.loads(await ask(lines[0], f"/api/runs?limit={PAINTINGS}"))["runs"]
         thumbs = [f"/api/runs/{run['id']}/thumb" for run in runs if run["state"] == "done"]
         parts = [thumbs[first::CONNECTIONS] for first in range(CONNECTIONS)]
         await asyncio.gather(*(ask(line, *part) for line, part in zip(lines, parts, strict=True)))
         times.append(1000 * (time.perf_counter() - began))
-    for line in lines:
-        line.close()
+        for line in lines:
+            line.close()
 
 
 async def everybody(port: int) -> tuple[list[float], list[int]]:

@@ -31,7 +31,7 @@ from impasto.types import Features, Image, Losses, Points
 # A deep level of a small picture has fewer points than channels: what they seem to say of
 # correlations is chance, and whitened it paints blotches.
 FITS = transfers(doubt=1.0)
-SAMPLE = 2**24  # numbers that a map is fitted to; of more points a random part
+SAMPLE = 2**23  # numbers that a map is fitted to; of more points a random part
 BORDER, MOST = 3, 32  # of the mirrored frame: positions of the deepest level, but at most pixels
 BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
 

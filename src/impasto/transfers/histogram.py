@@ -37,7 +37,8 @@ def _integral(rows: Tensor) -> Curves:
     count = rows.shape[1]
     many = count > MANY
     if many:
-        parts, sums = _counted(rows, *_knots(rows))
+        knots = _knots(rows)
+        parts, sums = _counted(rows, *knots), _added(rows, *knots)
         shares = _summed(parts) / count
     else:
         sums = double(rows.sort(1).values)
@@ -79,7 +80,7 @@ def _by_sorting(rows: Tensor, integral: Curves) -> Curves:
 
 def _by_counting(rows: Tensor, integral: Curves) -> Curves:
     low, scale = _knots(rows)
-    shares = _summed(_counted(rows, low, scale)[0] + NOBODY)
+    shares = _summed(_counted(rows, low, scale) + NOBODY)
     shares = shares / shares[:, -1:]
     table = (integral(shares).diff(dim=1) / shares.diff(dim=1)).to(rows)
     rises = torch.cat([table.diff(dim=1), torch.zeros_like(table[:, :1])], 1)
@@ -103,17 +104,23 @@ def _knots(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _place(row: Tensor, low: Tensor, scale: Tensor) -> Tensor:
-    return ((row - low) * scale).clamp_(0, MANY - 1)
+    return (row - low).mul_(scale).clamp_(0, MANY - 1)
 
 
-def _counted(rows: Tensor, low: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """How many points are next to each knot, and their sum."""
-    counts, sums = [], []
-    for row, *where in zip(rows, low, scale, strict=True):
-        knot = _place(row, *where).round_().int()
-        counts.append(torch.bincount(knot, minlength=MANY))
-        sums.append(torch.bincount(knot, double(row), minlength=MANY))
-    return double(torch.stack(counts)), torch.stack(sums)
+def _counted(rows: Tensor, low: Tensor, scale: Tensor) -> Tensor:
+    """How many points are next to each knot."""
+    near = map(_next_knot, rows, low, scale)
+    return double(torch.stack([torch.bincount(knot, minlength=MANY) for knot in near]))
+
+
+def _added(rows: Tensor, low: Tensor, scale: Tensor) -> Tensor:
+    """The sum of the points next to each knot."""
+    near = zip(map(_next_knot, rows, low, scale), rows, strict=True)
+    return torch.stack([torch.bincount(knot, double(row), minlength=MANY) for knot, row in near])
+
+
+def _next_knot(row: Tensor, low: Tensor, scale: Tensor) -> Tensor:
+    return _place(row, low, scale).round_().int()
 
 
 def _summed(parts: Tensor) -> Tensor:
