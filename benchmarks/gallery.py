@@ -3,9 +3,9 @@
     python benchmarks/gallery.py
 
 A sketch is waited for from the wish to paint at 512 pixels to the first picture that can be seen.
-A page is what a browser asks for: the list of forty paintings and their thumbnails over six
-connections, while fifty people leaf, once with the studio at rest, once while it paints. Readers
-and server share the machine. Writes `benchmarks/data/gallery.json` and the table in
+A page is what a browser asks for that has nothing in its cache: the list of forty paintings and
+their thumbnails over six connections, while five people leaf, once with the studio at rest, once
+while it paints. Readers and server share the machine. Writes `benchmarks/data/gallery.json` and the table in
 `docs/studio.md`.
 """
 
@@ -35,7 +35,7 @@ from impasto import files
 
 DOCS = ROOT / "docs" / "studio.md"
 BEGIN, END = "<!-- gallery: written by benchmarks/gallery.py -->", "<!-- end -->"
-READERS, PAGES, PAINTINGS, CONNECTIONS = 50, 6, 40, 6
+READERS, PAGES, PAINTINGS, CONNECTIONS = 5, 12, 40, 6
 PAUSE = 2.0  # seconds between two pages, on average
 
 
