@@ -5,8 +5,8 @@
 A sketch is waited for from the wish to paint at 512 pixels to the first picture that can be seen.
 A page is what a browser asks for that has nothing in its cache: the list of forty paintings and
 their thumbnails over six connections, while five people leaf, once with the studio at rest, once
-while it paints. Readers and server share the machine. Writes `benchmarks/data/gallery.json` and the table in
-`docs/studio.md`.
+while it paints. Readers and server share the machine. Writes `benchmarks/data/gallery.json` and
+the table in `docs/studio.md`.
 """
 
 from __future__ import annotations
