@@ -16,6 +16,8 @@ from impasto.networks.vgg import Encoder
 from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
 
+CONTENT = "content"  # the part of the objective that no style layer is
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
@@ -35,31 +37,57 @@ class Objective:
     styles: Mapping[str, Any]  # layer -> summary of the style
     visible: Tensor | None  # (H, W) in [0, 1]: where the content is not transparent
 
-    def terms(self, image: Image) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
-        """The total, the content loss, the style loss of every layer, and their weighted sum."""
+    def __call__(self, image: Image) -> tuple[Losses, Tensor]:
+        """The losses at an image and the gradient of the total."""
+        taps, trail = self.encoder.trace(image, self._taps)
+        parts = self._parts({tap: features.requires_grad_() for tap, features in taps.items()})
+        values = {name: part.detach().requires_grad_() for name, part in parts.items()}
+        whole = image.detach().requires_grad_()
+        total, content, layers, style = self._total(whole, values)
+        found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
+        slopes = dict(zip(values, found[1:], strict=True))
+
+        def gradient_of(tap: str) -> Tensor | None:
+            """Of one tap at a time: what was kept for it is free before the next is asked for."""
+            if tap not in taps:
+                return None
+            names = [tap] if tap in parts else []
+            names += [CONTENT] if tap == self.recipe.content_layer else []
+            outputs = [parts.pop(name) for name in names]
+            weights = [slopes[name] for name in names]
+            return torch.autograd.grad(outputs, taps.pop(tap), weights)[0].contiguous()
+
+        gradient = self.encoder.back(trail, gradient_of)
+        assert gradient is not None  # there is always a tap
+        gradient = gradient if found[0] is None else gradient + found[0]
+        return losses_of(total, content, layers, style), gradient
+
+    def losses(self, image: Image) -> Losses:
+        """The losses at an image."""
+        with torch.no_grad():
+            return losses_of(*self._total(image, self._parts(self.encoder(image, self._taps))))
+
+    @property
+    def _taps(self) -> set[str]:
+        return {*self.recipe.style_layers, self.recipe.content_layer}
+
+    def _parts(self, taps: Mapping[str, Features]) -> dict[str, Tensor]:
+        """The style loss of every layer, and the content loss."""
         recipe = self.recipe
-        taps = self.encoder(image, {*recipe.style_layers, recipe.content_layer})
-        content = self._content(taps[recipe.content_layer])
-        layers = {
+        parts = {
             name: self.measure.compare(
                 self.measure.summarize(points_of(taps[name], self.visible, recipe.margin)),
                 self.styles[name],
             )
             for name in recipe.style_layers
         }
-        return combine(recipe, image, self.content, content, layers)
+        return {**parts, CONTENT: self._content(taps[recipe.content_layer])}
 
-    def __call__(self, image: Image) -> tuple[Losses, Tensor]:
-        """The losses at an image and the gradient of the total."""
-        image = image.detach().requires_grad_()
-        total, content, layers, style = self.terms(image)
-        (gradient,) = torch.autograd.grad(total, image)
-        return losses_of(total, content, layers, style), gradient
-
-    def losses(self, image: Image) -> Losses:
-        """The losses at an image."""
-        with torch.no_grad():
-            return losses_of(*self.terms(image))
+    def _total(
+        self, image: Image, parts: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+        layers = {name: parts[name] for name in self.recipe.style_layers}
+        return combine(self.recipe, image, self.content, parts[CONTENT], layers)
 
     def _content(self, features: Features) -> Tensor:
         squares = (features - self.content_features).square()
@@ -123,8 +151,8 @@ def points_of(features: Features, visible: Tensor | None = None, margin: int = 0
         if inside is None or inside.any():
             features, shares = crop(features, margin), inside
     if shares is None:
-        return features[0].permute(1, 2, 0)
-    rows = features[0].flatten(1)
+        return features.squeeze(0).permute(1, 2, 0)
+    rows = features.squeeze(0).flatten(1)
     return rows[:, (shares >= min(0.5, float(shares.max()))).flatten()].T
 
 

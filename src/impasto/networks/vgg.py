@@ -6,7 +6,7 @@ places of the maxima. Both ways are written out here; autograd would keep every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from impasto.networks.convolution import Frozen
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
+
+threshold_backward = torch.ops.aten.threshold_backward
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +40,38 @@ class Encoder:
             return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
         return _encode(self, image, names)
 
+    def trace(self, image: Image, taps: Iterable[str]) -> tuple[dict[str, Features], Trail]:
+        """The taps without a graph, and the trail that leads back from them."""
+        trail = Trail([], {})
+        with torch.no_grad():
+            found = _encode(self, image, taps, trail.passages)
+        trail.rectified.update({tap: found[tap] for tap in found if tap.startswith("relu")})
+        return found, trail
+
+    def back(self, trail: Trail, gradient_of: Callable[[str], Tensor | None]) -> Tensor | None:
+        """The gradient in the image; the trail is used up on the way, which frees its memory.
+
+        ``gradient_of`` gives the gradient in a tap when the way back comes to it, from deep to
+        shallow: a tensor for us to change.
+        """
+        total: Tensor | None = None  # the gradient in the convolution at hand
+        with torch.no_grad():
+            for number in range(len(trail.passages), -1, -1):
+                name, layer = self.layers[number]
+                for tap in (name, name.replace("conv", "relu")):
+                    gradient = gradient_of(tap)
+                    if gradient is None:
+                        continue
+                    if tap != name:
+                        gradient = threshold_backward(gradient, trail.rectified.pop(tap), 0)
+                    total = gradient if total is None else total.add_(gradient)
+                    del gradient
+                if total is not None:
+                    total = layer.back(total)
+                if number:
+                    total = trail.passages.pop().back(total)
+        return None if total is None else total[0] / self.std
+
 
 @dataclass(frozen=True)
 class _Passage:
@@ -45,6 +79,21 @@ class _Passage:
 
     sign: Tensor  # positive where the gradient passes
     choice: Choice | None
+
+    def back(self, gradient: Tensor | None) -> Tensor | None:
+        """The gradient before it; the one behind it is used up."""
+        if gradient is None:
+            return None
+        threshold_backward.grad_input(gradient, self.sign, 0, grad_input=gradient)
+        return gradient if self.choice is None else halve_back(gradient, self.choice)
+
+
+@dataclass(frozen=True)
+class Trail:
+    """What the way back needs to know of the way there."""
+
+    passages: list[_Passage]  # between the convolutions, up to the deepest
+    rectified: dict[str, Features]  # the taps behind a rectification
 
 
 def _encode(
@@ -79,11 +128,10 @@ class _Encoding(torch.autograd.Function):
     def forward(
         ctx: Any, image: Tensor, encoder: Encoder, taps: tuple[str, ...]
     ) -> tuple[Tensor, ...]:
-        passages: list[_Passage] = []
-        found = _encode(encoder, image, taps, passages)
+        found, trail = encoder.trace(image, taps)
         outputs = tuple(found[tap] for tap in taps)
-        ctx.save_for_backward(*outputs, *(each.sign for each in passages))
-        ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in passages]
+        ctx.save_for_backward(*outputs, *(each.sign for each in trail.passages))
+        ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in trail.passages]
         ctx.set_materialize_grads(False)
         return outputs
 
@@ -92,25 +140,17 @@ class _Encoding(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
         count = len(ctx.taps)
         outputs, signs = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        arriving = dict(zip(ctx.taps, zip(gradients, outputs, strict=True), strict=True))
-        total: Tensor | None = None  # the gradient in the convolution at hand, ours to change
-        for number in range(len(signs), -1, -1):
-            name, layer = ctx.encoder.layers[number]
-            for tap in (name, name.replace("conv", "relu")):
-                gradient, output = arriving.get(tap, (None, None))
-                if gradient is None:
-                    continue
-                if tap != name:
-                    gradient = torch.ops.aten.threshold_backward(gradient, output, 0)
-                total = gradient.clone() if total is None else total.add_(gradient)
-            if total is None:
-                continue
-            total = layer.back(total)
-            if number:
-                sign, choice = signs[number - 1], ctx.choices[number - 1]
-                torch.ops.aten.threshold_backward.grad_input(total, sign, 0, grad_input=total)
-                total = total if choice is None else halve_back(total, choice)
-        return None if total is None else total[0] / ctx.encoder.std, None, None
+        trail = Trail(
+            [_Passage(*each) for each in zip(signs, ctx.choices, strict=True)],
+            {tap: x for tap, x in zip(ctx.taps, outputs, strict=True) if tap.startswith("relu")},
+        )
+        arriving = dict(zip(ctx.taps, gradients, strict=True))
+
+        def gradient_of(tap: str) -> Tensor | None:
+            gradient = arriving.get(tap)
+            return None if gradient is None else gradient.clone()
+
+        return ctx.encoder.back(trail, gradient_of), None, None
 
 
 def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder:
