@@ -169,7 +169,7 @@ def laplacian_loss(image: Image, content: Image) -> Tensor:
 
 
 def combine(
-    recipe: Recipe, image: Image, original: Image, content: Tensor, layers: dict[str, Tensor]
+    recipe: Recipe, image: Image, original: Image | None, content: Tensor, layers: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
     """The total of eq. 1 from its parts, which follow it: content, layers, style."""
     weights = style_of(recipe).weights(recipe)
@@ -178,6 +178,7 @@ def combine(
     if recipe.tv:
         total = total + recipe.tv * total_variation(image)
     if recipe.laplacian:
+        assert original is not None
         total = total + recipe.laplacian * laplacian_loss(image, original)
     return total, content, layers, style
 

@@ -30,45 +30,81 @@ BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.5e9, 190.0, 4000.0, 2000.0
 COARSE = 512  # the long side to begin near, where nothing else was said
 LARGEST_BLOCK = 1024  # beyond, halos cost little and memory much
 IN_BLOCKS = 2.0  # what a step in blocks costs, in steps of the same picture as a whole
+LEVELS = 255.0  # of 8 bits
+ROWS = 1024  # of an image that are worked on at a time, where a whole one more is too many
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Original:
+    """A picture as it was given; the image of it is made when asked for, and not kept."""
+
+    pixels: Tensor  # (H, W, 3): floats, or their levels in 8 bits where these say the same
+    size: tuple[int, int]  # of the image
+    device: torch.device
+
+    @property
+    def image(self) -> Image:
+        """The image on the device."""
+        whole = self.pixels if self.pixels.is_floating_point() else self.pixels.float().div_(LEVELS)
+        return resize(whole.permute(2, 0, 1), self.size).contiguous().to(self.device)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """The pictures of a job as tensors on the device, at the size of the result."""
+    """The pictures of a job, at the size of the result where they are looked at."""
 
     recipe: Recipe
     encoder: Encoder
-    content: Image
-    style: Image
+    content_picture: Original
+    style_picture: Original
     visible: Tensor | None = None  # (H, W): opacity of the content
     visible_style: Tensor | None = None
-    given: Image | None = None  # the start, where it is a picture
+    given: Original | None = None  # the start, where it is a picture
     memory: float = math.inf  # bytes to work in
     summarize: objective.Summarize = objective.summarize_style
     decoders: Mapping[int, Decoder] = field(default_factory=dict)  # by level, where one is needed
 
     @property
+    def content(self) -> Image:
+        """The content at the size of the result."""
+        return self.content_picture.image
+
+    @property
+    def style(self) -> Image:
+        """The style beside the content."""
+        return self.style_picture.image
+
+    @property
     def start(self) -> Image:
-        """The image that the first step looks at; made when asked for, large ones are not kept."""
+        """The image that the first step looks at."""
         if self.recipe.alpha == 1:
             return self.content  # it is the answer
         if self.given is not None:
-            return resize(self.given, self.size)
+            return self.given.image
         if self.recipe.start == "content":
             return self.content
         if self.recipe.start == "noise":
             generator = torch.Generator().manual_seed(self.recipe.seed)
-            noise = torch.randn(self.content.shape, generator=generator) * 0.15 + 0.5
-            return noise.clamp(0, 1).to(self.content)
+            noise = torch.randn((3, *self.size), generator=generator) * 0.15 + 0.5
+            return noise.clamp(0, 1).to(self.device)
         return recolor(self.content, self.style, self.visible, self.visible_style)
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of the result."""
-        height, width = self.content.shape[-2:]
-        return height, width
+        return self.content_picture.size
+
+    @property
+    def style_size(self) -> tuple[int, int]:
+        """Height and width of the style beside it."""
+        return self.style_picture.size
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.encoder.mean.device
 
     @property
     def in_blocks(self) -> bool:
@@ -77,7 +113,7 @@ class Scene:
 
     def style_size_at(self, size: tuple[int, int]) -> tuple[int, int]:
         """The size of the style beside a coarser content: shrunk as much."""
-        height, width = self.style.shape[-2:]
+        height, width = self.style_size
         smallest = min(1.0, SMALLEST_SIDE / min(height, width))
         factor = max(max(size) / max(self.size), smallest)
         return max(1, round(height * factor)), max(1, round(width * factor))
@@ -94,7 +130,8 @@ class Scene:
         fine = resize(self.start, size)
         coarse = (image.shape[-2], image.shape[-1])
         detail = fine - resize(resize(fine, coarse), size)
-        return (resize(image, size) + detail).clamp(0, 1)
+        del fine
+        return detail.add_(resize(image, size)).clamp_(0, 1)
 
     def passes(
         self, size: tuple[int, int], *, done: int = 0, image: Image | None = None
@@ -169,17 +206,18 @@ def arrange(
     scene = Scene(
         recipe=recipe,
         encoder=encoder,
-        content=to_image(content, size, device),
-        style=to_image(style, style_size, device),
+        content_picture=original(content, size, device),
+        style_picture=original(style, style_size, device),
         visible=_mask(content, size, device),
         visible_style=_mask(style, style_size, device),
-        given=None if start is None else to_image(start, size, device),
+        given=None if start is None else original(start, size, device),
         memory=memory,
         summarize=summarize,
         decoders=decoders or {},
     )
     if recipe.start in FEED_FORWARD:
-        scene = replace(scene, given=_forward_start(scene))
+        coarse = _forward_start(scene).permute(1, 2, 0)
+        scene = replace(scene, given=Original(pixels=coarse, size=size, device=device))
     if scene.in_blocks and not recipe.passes and not _is_additive(recipe):
         raise ImpastoError(
             f"method '{recipe.method}' needs a picture of this size in memory as a whole; choose "
@@ -297,14 +335,13 @@ def recolor(
     content: Image, style: Image, visible: Tensor | None = None, visible_style: Tensor | None = None
 ) -> Image:
     """The content in the colors of the style: Gaussian optimal transport of its pixels."""
-    pixels = flat(objective.points_of(content[None]))
     moved = transport_gaussian(
-        pixels,
+        flat(objective.points_of(content[None])),
         objective.points_of(content[None], visible),
         objective.points_of(style[None], visible_style),
         ridge=NOISE,
     )
-    return moved.T.reshape(content.shape).clamp(0, 1)
+    return moved.T.reshape(content.shape).clamp_(0, 1)
 
 
 def _within(
@@ -354,6 +391,24 @@ def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:
             f"larger size"
         )
     return size
+
+
+def original(picture: Picture, size: tuple[int, int], device: torch.device) -> Original:
+    """A picture for images of a given height and width, in as little memory as says it all."""
+    pixels = torch.from_numpy(picture.rgb)
+    if pixels.numel() > 4 * 3 * math.prod(size):  # even as levels it is more than the image
+        pixels = to_image(picture, size, device).permute(1, 2, 0)
+    return Original(pixels=_levels(pixels), size=size, device=device)
+
+
+def _levels(pixels: Tensor) -> Tensor:
+    """Pixels (H, W, 3) in 8 bits where nothing is lost by it, else as they are."""
+    levels = torch.empty(pixels.shape, dtype=torch.uint8, device=pixels.device)
+    for part, whole in zip(levels.split(ROWS), pixels.split(ROWS), strict=True):
+        part.copy_((whole * LEVELS).round_())
+        if not torch.equal(part.float().div_(LEVELS), whole):
+            return pixels
+    return levels
 
 
 def to_image(picture: Picture, size: tuple[int, int], device: torch.device) -> Image:
