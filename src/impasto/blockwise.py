@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from impasto import heap
 from impasto.blocks import Block, Reader, halo_of, stride_of
 from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder
@@ -23,6 +24,7 @@ from impasto.recipe import CHANNELS, Recipe, convolution
 from impasto.types import Additive, Features, Image, ImpastoError, Losses
 
 
+@heap.kept()
 def summarize(
     reader: Reader, measure: Additive, image: Image, taps: list[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -126,6 +128,7 @@ class BlockObjective:
         ours = reader.points(features, block, layer)
         return (ours - reader.points_of_whole(self.content_features, block, layer)).square().sum()
 
+    @heap.kept()
     def _first_pass(self, image: Image) -> tuple[dict[str, tuple[Tensor, ...]], Tensor]:
         total: dict[str, tuple[Tensor, ...]] = {}
         squares = image.new_zeros((), dtype=torch.float64 if image.device.type != "mps" else None)
@@ -139,6 +142,7 @@ class BlockObjective:
                 del taps, features
         return {tap: total[tap] for tap in self.recipe.style_layers}, squares
 
+    @heap.kept()
     def _second_pass(
         self,
         image: Image,
@@ -220,7 +224,7 @@ def _features(reader: Reader, image: Image, tap: str) -> Features:
     """A whole tap, in one piece: parts would lie in the way of all that comes and goes."""
     whole = image.new_empty((1, CHANNELS[convolution(tap)], *reader.map_size(tap)))
     stride = stride_of(tap)
-    with torch.no_grad():
+    with torch.no_grad(), heap.kept():
         for block in reader:
             rows, columns = reader.place(block, tap)
             top, left = block.outer[0] // stride, block.outer[2] // stride

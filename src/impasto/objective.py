@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto import heap
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import crop
 from impasto.networks.vgg import Encoder
@@ -37,6 +38,7 @@ class Objective:
     styles: Mapping[str, Any]  # layer -> summary of the style
     visible: Tensor | None  # (H, W) in [0, 1]: where the content is not transparent
 
+    @heap.kept()
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
         taps, trail = self.encoder.trace(image, self._taps)

@@ -55,6 +55,9 @@ class Optimizer(Protocol):
     def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
         """The memory for the same image at another size."""
 
+    def bytes(self, numbers: int) -> float:
+        """What is kept of an image of so many numbers while it is looked at, itself included."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adam:
@@ -87,6 +90,10 @@ class Adam:
             for part in (first, second)
         ]
         return count, *larger
+
+    def bytes(self, numbers: int) -> float:
+        """The image, the best, both averages, those of the step before, and gradients."""
+        return 9 * 4.0 * numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +143,20 @@ class LBFGS:
         """Curvature is that of one objective: another size begins anew."""
         return ()
 
+    def bytes(self, numbers: int) -> float:
+        """The image, the one that is tried, the gradients of both, and the pairs."""
+        width = 4.0 if numbers <= self.exact else 2.0
+        return (4 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
+
+    def _pairs(self, numbers: int) -> int:
+        return max(1, min(self.history, self.numbers // numbers))
+
     def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
         kind = moved.dtype if moved.numel() <= self.exact else torch.bfloat16
         moved, change = moved.to(kind), change.to(kind)
         if _dot(moved, change) <= 1e-10 * _dot(change, change):
             return memory  # not convex along it
-        kept = max(1, min(self.history, self.numbers // moved.numel()))
-        return (*memory, (moved, change))[-kept:]
+        return (*memory, (moved, change))[-self._pairs(moved.numel()) :]
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
         """Two-loop recursion (Nocedal 1980); the gradient is used up."""
@@ -208,6 +222,7 @@ def descend(
                 stage=state.stage + 1,
                 memory=optimizer.enlarge(memory, size),
             )
+            del evaluate, at  # of the size before: there may be no room for both
             evaluate, at = objective(size), None
 
 

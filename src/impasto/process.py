@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from pathlib import Path
 
+from impasto import heap
+
 UNKNOWN = 8e9  # bytes to assume free where the system does not tell
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
-NEVER = -1  # the threshold at which nothing is given back
 MADV_HUGEPAGE, HUGE_PAGE = 14, 2**21
 
 
@@ -22,14 +21,10 @@ def tune() -> None:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
-        try:
-            libc = ctypes.CDLL("libc.so.6")
-            libc.mallopt(M_MMAP_MAX, 0)
-            libc.mallopt(M_TRIM_THRESHOLD, NEVER)
-            _prefer_huge_pages(libc)
-        except (OSError, AttributeError):
-            pass  # another C library: it has its own ways
+    if not any(name.startswith("MALLOC_") for name in os.environ):
+        library = heap.manage()
+        if library is not None:
+            _prefer_huge_pages(library)
 
 
 def _prefer_huge_pages(libc: ctypes.CDLL) -> None:

@@ -5,30 +5,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from impasto import blocks, blockwise, feedforward, objective
+from impasto import blocks, blockwise, feedforward, heap, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
 from impasto.networks.decoder import Decoder
 from impasto.networks.vgg import Encoder
-from impasto.optimize import Evaluate, Stage, State, descend
-from impasto.recipe import FEED_FORWARD, Recipe
+from impasto.optimize import OPTIMIZERS, Evaluate, Stage, State, descend
+from impasto.recipe import CHANNELS, FEED_FORWARD, Recipe, convolution
 from impasto.types import UNKNOWN, Additive, Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
-# Bytes: of the program with its network and, per pixel, of a whole look (from the peaks that
-# benchmarks/memory.py prints), of what descent keeps and of a look at the style (estimates).
-BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.5e9, 190.0, 4000.0, 2000.0
+# Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
+# the style and of terms that look at the pixels themselves (from benchmarks/memory.py).
+BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
 COARSE = 512  # the long side to begin near, where nothing else was said
 LARGEST_BLOCK = 1024  # beyond, halos cost little and memory much
+IMAGES = 6  # that a feed-forward pass makes of a picture
 IN_BLOCKS = 2.0  # what a step in blocks costs, in steps of the same picture as a whole
 LEVELS = 255.0  # of 8 bits
 ROWS = 1024  # of an image that are worked on at a time, where a whole one more is too many
@@ -120,8 +122,25 @@ class Scene:
 
     def side_at(self, size: tuple[int, int]) -> int | None:
         """The side of the blocks in which to look at a size; None where it fits as a whole."""
-        per_pixel = feedforward.BYTES if self.recipe.passes else WHOLE_BYTES
-        return block_side(size, self.style_size_at(size), self.memory, per_pixel)
+        per_pixel = feedforward.BYTES if self.recipe.passes else LOOK_BYTES
+        left = self.memory * (1 - RESERVE) - BASE_BYTES - self.kept_at(size)
+        return block_side(size, self.style_size_at(size), left, per_pixel)
+
+    def kept_at(self, size: tuple[int, int]) -> float:
+        """Bytes that stay where they are while an image of a size is looked at."""
+        recipe, pixels = self.recipe, math.prod(size)
+        pictures = sum(float(each.pixels.nbytes) for each in self._originals)
+        if recipe.passes:
+            return pictures + IMAGES * 12.0 * pixels
+        layer = recipe.content_layer
+        features = 4.0 * CHANNELS[convolution(layer)] / blocks.stride_of(layer) ** 2
+        if recipe.tv or recipe.laplacian:
+            features += SMOOTH_BYTES
+        return pictures + features * pixels + OPTIMIZERS[recipe.optimizer].bytes(3 * pixels)
+
+    @property
+    def _originals(self) -> list[Original]:
+        return [each for each in (self.content_picture, self.style_picture, self.given) if each]
 
     def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
         """A coarse result at a finer size, with the detail of the start that it cannot hold."""
@@ -157,6 +176,7 @@ class Scene:
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
+        heap.trim()  # of the size before
         build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
         if self.recipe.method in FEED_FORWARD:
             build = feedforward.build
@@ -175,14 +195,12 @@ def block_side(
     size: tuple[int, int],
     style_size: tuple[int, int],
     memory: float,
-    per_pixel: float = WHOLE_BYTES,
+    per_pixel: float = LOOK_BYTES,
 ) -> int | None:
-    """The side of the blocks in which to look at an image; None where it fits as a whole."""
-    pixels = math.prod(size)
-    left = memory - BASE_BYTES - pixels * STATE_BYTES
-    if max(pixels * per_pixel, math.prod(style_size) * STYLE_BYTES) <= left:
+    """The side of the blocks in which to look within a memory; None where all fits as a whole."""
+    if max(math.prod(size) * per_pixel, math.prod(style_size) * STYLE_BYTES) <= memory:
         return None
-    side = int(math.sqrt(max(0.0, left) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
+    side = int(math.sqrt(max(0.0, memory) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
     return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 
@@ -239,11 +257,21 @@ def paint(
     A budget counts from ``began``; it shortens a plan of several sizes or of a decaying rate by
     what a step at the coarsest size takes, and it ends the run before a step that would not fit.
     """
+    with heap.apart() if scene.in_blocks else nullcontext():
+        yield from _paint(scene, state, until, clock() if began is None else began, clock)
+
+
+def _paint(
+    scene: Scene,
+    state: State | None,
+    until: int | None,
+    began: float,
+    clock: Callable[[], float],
+) -> Iterator[tuple[Step, State]]:
     recipe = scene.recipe
     if recipe.passes:
         yield from _forward(scene, state or State(scene.content), until or len(recipe.passes))
         return
-    began = clock() if began is None else began
     deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
     stages = plan(scene.size, recipe.steps, recipe.scales)
     if deadline is not None and (len(stages) > 1 or recipe.optimizer == "adam"):
