@@ -38,9 +38,9 @@ def test_every_tap_is_that_of_a_plain_network(encoder, photo):
 @pytest.mark.parametrize("taps", [["conv1_1"], ["relu2_1"], ["conv1_1", "conv3_2"], []])
 def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkeypatch):
     count = []
-    convolve = convolution.Frozen.__call__
+    convolve = convolution.Frozen._of
     monkeypatch.setattr(
-        convolution.Frozen, "__call__", lambda *inputs: count.append(1) or convolve(*inputs)
+        convolution.Frozen, "_of", lambda *inputs: count.append(1) or convolve(*inputs)
     )
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)

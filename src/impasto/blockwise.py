@@ -200,6 +200,7 @@ def build(
             f"method '{recipe.method}' needs the whole image in memory; choose a smaller size or "
             f"another method"
         )
+    encoder.prepare({*recipe.style_layers, recipe.content_layer})
     halo = halo_of({*recipe.style_layers, recipe.content_layer})
     common: dict[str, Any] = {"encoder": encoder, "side": side, "halo": halo}
     styles, pivots = summarize(

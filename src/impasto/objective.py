@@ -125,6 +125,7 @@ def build(
     summarize: Summarize = summarize_style,
 ) -> Objective:
     """The objective of one content and one style at their present sizes."""
+    encoder.prepare({*recipe.style_layers, recipe.content_layer})
     with torch.no_grad():
         features = encoder(content, [recipe.content_layer])[recipe.content_layer]
     return Objective(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+import sys
 from pathlib import Path
 
 from impasto import heap
 
 UNKNOWN = 8e9  # bytes to assume free where the system does not tell
-MADV_HUGEPAGE, HUGE_PAGE = 14, 2**21
 
 
 def tune() -> None:
@@ -21,23 +20,8 @@ def tune() -> None:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    if not any(name.startswith("MALLOC_") for name in os.environ):
-        library = heap.manage()
-        if library is not None:
-            _prefer_huge_pages(library)
-
-
-def _prefer_huge_pages(libc: ctypes.CDLL) -> None:
-    """Ask for pages of 2 MB for the memory that the heap will grow into; none is used yet."""
-    libc.malloc.restype = ctypes.c_void_p
-    libc.malloc.argtypes = [ctypes.c_size_t]
-    libc.free.argtypes = [ctypes.c_void_p]
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    size = int(free_memory() / 2)
-    if address := libc.malloc(size):
-        first = -(-address // HUGE_PAGE) * HUGE_PAGE
-        libc.madvise(first, address + size - first, MADV_HUGEPAGE)
-        libc.free(address)
+    if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
+        heap.manage(int(free_memory() / 2))
 
 
 def free_memory() -> float:

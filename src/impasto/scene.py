@@ -176,19 +176,21 @@ class Scene:
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
-        heap.trim()  # of the size before
+        heap.trim()  # what the size before has left
         build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
         if self.recipe.method in FEED_FORWARD:
             build = feedforward.build
         elif side is not None:
             build = partial(blockwise.build, side=side)
-        return build(
+        built = build(
             self.recipe,
             self.encoder,
             *pictures,
             visible=_resized_mask(self.visible, size),
             visible_style=_resized_mask(self.visible_style, coarse),
         )
+        heap.trim()  # what only the building needed
+        return built
 
 
 def block_side(

@@ -40,6 +40,14 @@ class Encoder:
             return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
         return _encode(self, image, names)
 
+    def prepare(self, taps: Iterable[str]) -> None:
+        """Make now what the way back from some taps will need, before there is much in memory.
+
+        Made when it is asked for it would stay amid what comes and goes, and cut the heap in two.
+        """
+        for _, layer in self.layers[: 1 + _deepest(taps)]:
+            layer.prepare()
+
     def trace(self, image: Image, taps: Iterable[str]) -> tuple[dict[str, Features], Trail]:
         """The taps without a graph, and the trail that leads back from them."""
         trail = Trail([], {})
@@ -96,26 +104,29 @@ class Trail:
     rectified: dict[str, Features]  # the taps behind a rectification
 
 
+def _deepest(taps: Iterable[str]) -> int:
+    """The number of the convolution of the deepest tap."""
+    return max((list(CHANNELS).index(convolution(tap)) for tap in taps), default=-1)
+
+
 def _encode(
     encoder: Encoder, image: Image, taps: Iterable[str], passages: list[_Passage] | None = None
 ) -> dict[str, Features]:
     """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
     wanted = set(taps)
     found: dict[str, Features] = {}
-    last = max((list(CHANNELS).index(convolution(tap)) for tap in wanted), default=-1)
+    last = _deepest(wanted)
     x = ((image - encoder.mean) / encoder.std)[None]
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
-        if number:
-            choice = None
-            if name.endswith("_1"):  # the maximum first: there is less to rectify then
-                x, choice = halve(x)
-            # In place where nobody else looks at the raw convolution, whose sign is as good.
-            sign = x
-            x = F.relu(x) if x is found.get(encoder.layers[number - 1][0]) else F.relu_(x)
-            if passages is not None:
-                passages.append(_Passage(sign, choice))
-            del sign, choice
-        x = layer(x)
+        choice = None
+        if number and name.endswith("_1"):  # the maximum first: there is less to rectify then
+            x, choice = halve(x)
+        if number and passages is not None:
+            passages.append(_Passage(x, choice))
+        del choice
+        # In place where nobody else looks at the raw convolution, whose sign is as good.
+        shared = number and x is found.get(encoder.layers[number - 1][0])
+        x = layer.of_rectified(x) if shared else layer(F.relu_(x) if number else x)
         if name in wanted:
             found[name] = x
         if (rectified := name.replace("conv", "relu")) in wanted:
