@@ -165,10 +165,11 @@ class BlockObjective:
         of_squares: Tensor,
         slopes: Mapping[str, tuple[Tensor, ...]],
         tap: str,
+        total: Tensor | None,
     ) -> Tensor | None:
-        """The gradient in one tap, which is used up."""
+        """The gradient in one tap, which is used up, and what has come back to it."""
         if tap not in taps:
-            return None
+            return total
         features = taps.pop(tap).requires_grad_()
         with torch.enable_grad():
             outputs = [*self._gather(block, tap, features)]
@@ -176,7 +177,10 @@ class BlockObjective:
             if tap == self.recipe.content_layer:
                 outputs.append(self._squares(block, features))
                 weights.append(of_squares.to(outputs[-1].dtype))
-        return torch.autograd.grad(outputs, features, weights)[0].contiguous() if outputs else None
+        if not outputs:
+            return total
+        gradient = torch.autograd.grad(outputs, features, weights)[0].contiguous()
+        return gradient if total is None else total.add_(gradient)
 
     @property
     def _taps(self) -> set[str]:

@@ -88,7 +88,8 @@ def trim() -> None:
     """Give back what is free."""
     if _heap.library is not None:
         _heap.library.malloc_trim(0)
-        _heap.prefer_huge_pages()
+        if not _heap.blocks:  # what has room in the heap gets no pages of its own
+            _heap.prefer_huge_pages()
 
 
 @contextmanager

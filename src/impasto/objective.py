@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -42,24 +42,27 @@ class Objective:
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
         taps, trail = self.encoder.trace(image, self._taps)
-        parts = self._parts({tap: features.requires_grad_() for tap, features in taps.items()})
+        seen = {name: each.leaf() for name, each in self._seen(taps).items()}
+        parts = self._parts(seen)
         values = {name: part.detach().requires_grad_() for name, part in parts.items()}
         whole = image.detach().requires_grad_()
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
         slopes = dict(zip(values, found[1:], strict=True))
 
-        def gradient_of(tap: str) -> Tensor | None:
-            """Of one tap at a time: what was kept for it is free before the next is asked for."""
+        def add(tap: str, total: Tensor | None) -> Tensor | None:
+            """Of one part at a time: what was kept for it is free before the next is asked for."""
             if tap not in taps:
-                return None
-            names = [tap] if tap in parts else []
-            names += [CONTENT] if tap == self.recipe.content_layer else []
-            outputs = [parts.pop(name) for name in names]
-            weights = [slopes[name] for name in names]
-            return torch.autograd.grad(outputs, taps.pop(tap), weights)[0].contiguous()
+                return total
+            total = torch.zeros_like(taps.pop(tap)) if total is None else total
+            for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
+                if name in parts:
+                    end = seen.pop(name).features
+                    (gradient,) = torch.autograd.grad(parts.pop(name), end, slopes[name])
+                    crop(total, (total.shape[-1] - end.shape[-1]) // 2).add_(gradient)
+            return total
 
-        gradient = self.encoder.back(trail, gradient_of)
+        gradient = self.encoder.back(trail, add)
         assert gradient is not None  # there is always a tap
         gradient = gradient if found[0] is None else gradient + found[0]
         return losses_of(total, content, layers, style), gradient
@@ -67,23 +70,28 @@ class Objective:
     def losses(self, image: Image) -> Losses:
         """The losses at an image."""
         with torch.no_grad():
-            return losses_of(*self._total(image, self._parts(self.encoder(image, self._taps))))
+            parts = self._parts(self._seen(self.encoder(image, self._taps)))
+            return losses_of(*self._total(image, parts))
 
     @property
     def _taps(self) -> set[str]:
         return {*self.recipe.style_layers, self.recipe.content_layer}
 
-    def _parts(self, taps: Mapping[str, Features]) -> dict[str, Tensor]:
-        """The style loss of every layer, and the content loss."""
+    def _seen(self, taps: Mapping[str, Features]) -> dict[str, Seen]:
+        """What of the taps the style loss of every layer looks at, and the content loss."""
         recipe = self.recipe
-        parts = {
-            name: self.measure.compare(
-                self.measure.summarize(points_of(taps[name], self.visible, recipe.margin)),
-                self.styles[name],
-            )
-            for name in recipe.style_layers
+        seen = {
+            name: inside(taps[name], self.visible, recipe.margin) for name in recipe.style_layers
         }
-        return {**parts, CONTENT: self._content(taps[recipe.content_layer])}
+        return {**seen, CONTENT: inside(taps[recipe.content_layer], self.visible)}
+
+    def _parts(self, seen: Mapping[str, Seen]) -> dict[str, Tensor]:
+        """The style loss of every layer, and the content loss."""
+        parts = {
+            name: self.measure.compare(self.measure.summarize(seen[name].points), self.styles[name])
+            for name in self.recipe.style_layers
+        }
+        return {**parts, CONTENT: self._content(seen[CONTENT])}
 
     def _total(
         self, image: Image, parts: Mapping[str, Tensor]
@@ -91,11 +99,9 @@ class Objective:
         layers = {name: parts[name] for name in self.recipe.style_layers}
         return combine(self.recipe, image, self.content, parts[CONTENT], layers)
 
-    def _content(self, features: Features) -> Tensor:
-        squares = (features - self.content_features).square()
-        if self.visible is None:
-            return squares.mean()
-        return points_of(squares, self.visible).mean()
+    def _content(self, seen: Seen) -> Tensor:
+        squares = (seen.features - self.content_features).square()
+        return squares.mean() if seen.shares is None else Seen(squares, seen.shares).points.mean()
 
 
 def summarize_style(
@@ -139,24 +145,43 @@ def build(
     )
 
 
-def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
-    """The positions of a map (1, C, H, W) as points (n, C), or (H, W, C) where all count.
+class Seen(NamedTuple):
+    """The part of a map (1, C, H, W) that counts, and how visible its positions are."""
 
-    Transparent ones are left out, and those within a margin of the border, where the zero
-    padding of the network shows: matching it paints a frame (docs/decisions). Small maps, of
-    which nothing would remain, are taken whole.
+    features: Features
+    shares: Tensor | None  # (H, W), where some are not
+
+    @property
+    def points(self) -> Points:
+        """The positions as points (n, C), without transparent ones, or (H, W, C) if all count."""
+        if self.shares is None:
+            return self.features.squeeze(0).permute(1, 2, 0)
+        return self.features.squeeze(0)[:, self.shares >= min(0.5, float(self.shares.max()))].T
+
+    def leaf(self) -> Seen:
+        """The same as an end of gradients."""
+        return Seen(self.features.detach().requires_grad_(), self.shares)
+
+
+def inside(features: Features, visible: Tensor | None = None, margin: int = 0) -> Seen:
+    """A map without a margin at its border, where the zero padding of the network shows.
+
+    Matching it paints a frame (docs/decisions). Small maps, of which nothing would remain, are
+    taken whole.
     """
     shares = None
     if visible is not None:
         shares = F.interpolate(visible[None, None], features.shape[2:], mode="area")[0, 0]
     if margin and min(features.shape[2:]) >= 4 * margin:
-        inside = None if shares is None else shares[margin:-margin, margin:-margin]
-        if inside is None or inside.any():
-            features, shares = crop(features, margin), inside
-    if shares is None:
-        return features.squeeze(0).permute(1, 2, 0)
-    rows = features.squeeze(0).flatten(1)
-    return rows[:, (shares >= min(0.5, float(shares.max()))).flatten()].T
+        inner = None if shares is None else shares[margin:-margin, margin:-margin]
+        if inner is None or inner.any():
+            return Seen(crop(features, margin), inner)
+    return Seen(features, shares)
+
+
+def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
+    """The positions of a map (1, C, H, W) that count, as points (n, C) or (H, W, C)."""
+    return inside(features, visible, margin).points
 
 
 def total_variation(image: Image) -> Tensor:

@@ -22,6 +22,9 @@ from impasto.types import Features, Image
 
 threshold_backward = torch.ops.aten.threshold_backward
 
+Add = Callable[[str, Tensor | None], Tensor | None]
+"""Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encoder:
@@ -56,24 +59,18 @@ class Encoder:
         trail.rectified.update({tap: found[tap] for tap in found if tap.startswith("relu")})
         return found, trail
 
-    def back(self, trail: Trail, gradient_of: Callable[[str], Tensor | None]) -> Tensor | None:
-        """The gradient in the image; the trail is used up on the way, which frees its memory.
-
-        ``gradient_of`` gives the gradient in a tap when the way back comes to it, from deep to
-        shallow: a tensor for us to change.
-        """
+    def back(self, trail: Trail, add: Add) -> Tensor | None:
+        """The gradient in the image; the trail is used up on the way, which frees its memory."""
         total: Tensor | None = None  # the gradient in the convolution at hand
         with torch.no_grad():
             for number in range(len(trail.passages), -1, -1):
                 name, layer = self.layers[number]
-                for tap in (name, name.replace("conv", "relu")):
-                    gradient = gradient_of(tap)
-                    if gradient is None:
-                        continue
-                    if tap != name:
-                        gradient = threshold_backward(gradient, trail.rectified.pop(tap), 0)
+                total = add(name, total)
+                gradient = add(rectified := name.replace("conv", "relu"), None)
+                if gradient is not None:
+                    gradient = threshold_backward(gradient, trail.rectified.pop(rectified), 0)
                     total = gradient if total is None else total.add_(gradient)
-                    del gradient
+                del gradient
                 if total is not None:
                     total = layer.back(total)
                 if number:
@@ -157,11 +154,13 @@ class _Encoding(torch.autograd.Function):
         )
         arriving = dict(zip(ctx.taps, gradients, strict=True))
 
-        def gradient_of(tap: str) -> Tensor | None:
+        def add(tap: str, total: Tensor | None) -> Tensor | None:
             gradient = arriving.get(tap)
-            return None if gradient is None else gradient.clone()
+            if gradient is None:
+                return total
+            return gradient.clone() if total is None else total.add_(gradient)
 
-        return ctx.encoder.back(trail, gradient_of), None, None
+        return ctx.encoder.back(trail, add), None, None
 
 
 def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder:
