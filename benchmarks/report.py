@@ -189,9 +189,8 @@ def memory() -> str:
         lines += [
             "",
             "24 megapixels within 4 GB (`6000x4000:4GB`) have **not been measured to the end**: "
-            "the one run was stopped after 36 minutes, in its second look at the picture. Its peak was "
-            "3.23 GB by then; a gradient and a pair of the history were still to come, by count "
-            "0.58 GB on top of the 3.14 GB of that moment.",
+            "the one run, by hand, had got into its second look at the picture, with a peak of "
+            "3.52 GB. A pair of the history was still to come, by count 0.29 GB.",
         ]
     return "\n".join(lines)
 
