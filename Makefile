@@ -50,7 +50,7 @@ format: setup  ## put the code in order
 
 bench: setup  ## measure, in ratios: docs/performance.md; with IMAGES=folder also time to quality
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/memory.py 512 1024 2048:3GB
+	$(BIN)/python benchmarks/memory.py 512 1024 2048:3GB 6000x4000:4GB
 	$(if $(IMAGES),$(BIN)/python benchmarks/quality.py $(IMAGES) 256 --preset fast)
 	$(if $(IMAGES),$(BIN)/python benchmarks/quality.py $(IMAGES) 512 --preset fast)
 	$(if $(IMAGES),$(BIN)/python benchmarks/peer.py $(IMAGES) 512 100 --preset fast)

@@ -8,7 +8,14 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from impasto.maths.linalg import inverse_root, mean_and_covariance, overlap, root
+from impasto.maths import linalg
+from impasto.maths.linalg import (
+    inverse_root,
+    mean_and_covariance,
+    overlap,
+    root,
+    wide_mean_and_covariance,
+)
 
 
 def factor(seed: int, size: int = 5, rank: int | None = None) -> Tensor:
@@ -23,9 +30,11 @@ def covariance(seed: int, size: int = 5, rank: int | None = None) -> Tensor:
 
 
 @pytest.mark.parametrize("points", [1, 2, 40])
-def test_mean_and_covariance_are_those_of_numpy(points: int) -> None:
+@pytest.mark.parametrize("moments", [mean_and_covariance, wide_mean_and_covariance])
+def test_mean_and_covariance_are_those_of_numpy(points: int, moments, monkeypatch) -> None:
+    monkeypatch.setattr(linalg, "PART", 4 * 7)  # seven points at a time
     x = factor(3, points, 4) + 2
-    mean, matrix = mean_and_covariance(x)
+    mean, matrix = moments(x)
     np.testing.assert_allclose(mean, x.numpy().mean(0), rtol=1e-13)
     np.testing.assert_allclose(matrix, np.cov(x.numpy().T, bias=True), rtol=1e-12, atol=1e-15)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from impasto import runfile
-from impasto.optimize import LBFGS, Adam, Stage, State, descend, is_flat, is_settled
+from impasto.optimize import LBFGS, OPTIMIZERS, Adam, Stage, State, descend, is_flat, is_settled
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError, Losses
 
@@ -49,6 +49,28 @@ def test_lbfgs_really_converges():
     assert (last.image - bowl(SIZE).target).abs().max() < 1e-5
     totals = [step.losses.total for step, _ in steps]
     assert all(b <= a for a, b in pairwise(totals))  # always a descent
+
+
+def test_lbfgs_converges_on_what_it_remembers_in_16_bits(monkeypatch):
+    monkeypatch.setitem(OPTIMIZERS, "lbfgs", LBFGS(exact=0))
+    steps = run(Recipe(optimizer="lbfgs", stop="never"))
+    assert all(x.dtype == torch.bfloat16 for pair in steps[9][1].memory for x in pair)
+    totals = [step.losses.total for step, _ in steps]
+    assert all(b <= a for a, b in pairwise(totals))
+    assert totals[-1] < 1e-6 * totals[0]
+
+
+def test_what_descent_keeps_is_what_it_says():
+    """Beside the image, the one that is tried and both gradients: the pairs."""
+    for exact, width in ((10**6, 8), (0, 2)):
+        optimizer, numbers = LBFGS(exact=exact, history=3), 3 * SIZE[0] * SIZE[1]
+        state, evaluate, memory = start(), bowl(SIZE), ()
+        image, at = state.image, evaluate(state.image)
+        for _ in range(6):
+            image, at, memory = optimizer.step(evaluate, image, at, memory, 0.01)
+        kept = sum(x.nbytes for pair in memory for x in pair)
+        assert kept == 3 * 2 * width * numbers
+    assert optimizer.bytes(numbers) == 4 * 4 * numbers + kept
 
 
 def test_lbfgs_finds_the_best_color_that_exists():

@@ -14,7 +14,16 @@ from impasto.blockwise import BlockObjective
 from impasto.maths.linalg import flat
 from impasto.objective import points_of
 from impasto.recipe import Recipe
-from impasto.scene import SMALLEST_COARSE_SIDE, arrange, block_side, paint, plan, recolor
+from impasto.scene import (
+    SMALLEST_COARSE_SIDE,
+    arrange,
+    block_side,
+    original,
+    paint,
+    plan,
+    recolor,
+    to_image,
+)
 from impasto.types import ImpastoError, Picture
 
 from .conftest import sample
@@ -233,3 +242,24 @@ def test_a_thin_style_survives_the_coarse_sizes(encoder):
     assert math.isfinite(
         last(arrange(recipe, encoder, picture(content), picture(style))).losses.total
     )
+
+
+def test_a_picture_of_8_bits_is_kept_in_8_bits_and_nothing_is_lost():
+    levels = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
+    levels[0, :, 0] = np.arange(206, 256)
+    rgb = levels.astype(np.float32) / np.float32(255)
+    device = torch.device("cpu")
+    for size in ((40, 50), (80, 100)):
+        kept = original(Picture(rgb), size, device)
+        assert kept.pixels.dtype == torch.uint8
+        assert torch.equal(kept.image, to_image(Picture(rgb), size, device))
+    deep = original(Picture(rgb * np.float32(0.999)), (40, 50), device)
+    assert deep.pixels.dtype == torch.float32
+    assert torch.equal(deep.image, to_image(Picture(rgb * np.float32(0.999)), (40, 50), device))
+
+
+def test_of_a_picture_that_is_shrunk_only_the_image_is_kept():
+    rgb = np.random.default_rng(0).random((200, 300, 3), np.float32)
+    kept = original(Picture(rgb), (40, 60), torch.device("cpu"))
+    assert kept.pixels.nbytes == 40 * 60 * 3 * 4
+    assert kept.image.shape == (3, 40, 60)

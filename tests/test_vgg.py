@@ -38,9 +38,9 @@ def test_every_tap_is_that_of_a_plain_network(encoder, photo):
 @pytest.mark.parametrize("taps", [["conv1_1"], ["relu2_1"], ["conv1_1", "conv3_2"], []])
 def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkeypatch):
     count = []
-    convolve = convolution.Frozen.__call__
+    convolve = convolution.Frozen._of
     monkeypatch.setattr(
-        convolution.Frozen, "__call__", lambda *inputs: count.append(1) or convolve(*inputs)
+        convolution.Frozen, "_of", lambda *inputs: count.append(1) or convolve(*inputs)
     )
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)
@@ -114,6 +114,22 @@ def test_convolution_and_its_gradient(shape, native, monkeypatch):
     (other,) = torch.autograd.grad(expected, x, wanted)
     for ours, theirs in ((y, expected), (gradient, other)):
         assert (ours - theirs).norm() < 1e-4 * theirs.norm()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_convolution_of_what_is_rectified_by_bands(native, monkeypatch):
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 500)  # a dozen rows at a time
+    if not native:
+        monkeypatch.setattr(convolution, "winograd", lambda: None)
+    generator = torch.Generator().manual_seed(4)
+    x = torch.randn(1, 8, 50, 41, generator=generator)
+    kernel = torch.randn(5, 8, 3, 3, generator=generator)
+    bias = torch.randn(5, generator=generator)
+    before = x.clone()
+    found = convolution.Frozen(kernel, bias).of_rectified(x)
+    expected = F.conv2d(x.clamp_min(0), kernel, bias, padding=1)
+    assert (found - expected).norm() < 1e-4 * expected.norm()
+    assert torch.equal(x, before)
 
 
 def test_the_fast_route_is_left_alone_where_it_is_wrong_or_absent(monkeypatch):

@@ -146,13 +146,13 @@ def score(
     encoder = supplies.encoder(recipe.weights, recipe.device)
     target = read_picture(image, "scored")[0]
     scene = arrange(recipe, encoder, target, supplies.read(style, "style")[0], called="scored")
-    needed = SCORE_BYTES * max(math.prod(scene.size), math.prod(scene.style.shape[1:]))
+    needed = SCORE_BYTES * max(math.prod(scene.size), math.prod(scene.style_size))
     if needed > process.free_memory():
         raise ImpastoError(
             f"to score {scene.size[1]}×{scene.size[0]} pixels takes {needed / 1e9:.0f} GB, more "
             f"than is free; choose a smaller --size"
         )
-    wanted = to_image(supplies.read(content, "content")[0], scene.size, scene.content.device)
+    wanted = to_image(supplies.read(content, "content")[0], scene.size, scene.device)
     return evaluate(
         scene.content,
         wanted,
@@ -291,7 +291,7 @@ def facts_of(job: Job, step: Step) -> dict[str, Any]:
             "pillow": PIL.__version__,
             "system": platform.system(),
             "processor": platform.machine(),
-            "device": str(job.scene.content.device),
+            "device": str(job.scene.device),
             "threads": torch.get_num_threads(),
             # Decides on blocks, and they on the rounding; 0 where all was looked at as a whole.
             "memory": round(job.scene.memory) if job.scene.in_blocks else 0,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto.maths import raster
 from impasto.networks.vgg import Encoder
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image, Points
@@ -82,18 +83,18 @@ class Reader:
     def __iter__(self) -> Iterator[Block]:
         return iter(blocks_of(self.size, self.side, self.halo))
 
-    def window(self, block: Block, tap: str, *, margin: int = 0) -> tuple[slice, slice]:
-        """The rows and columns of a tap, within what the block sees, that belong to it."""
+    def place(self, block: Block, tap: str, *, margin: int = 0) -> tuple[slice, slice]:
+        """The rows and columns of a whole tap that belong to a block."""
         stride = stride_of(tap)
         found = []
-        for first, last, begin, length in (
-            (block.inner[0], block.inner[1], block.outer[0], self.size[0]),
-            (block.inner[2], block.inner[3], block.outer[2], self.size[1]),
+        for first, last, length in (
+            (block.inner[0], block.inner[1], self.size[0]),
+            (block.inner[2], block.inner[3], self.size[1]),
         ):
             whole = length // stride
             end = whole if last == length else last // stride
-            start = max(first // stride, margin) - begin // stride
-            found.append(slice(start, max(start, min(end, whole - margin) - begin // stride)))
+            start = max(first // stride, margin)
+            found.append(slice(start, max(start, min(end, whole - margin))))
         return found[0], found[1]
 
     def map_size(self, tap: str) -> tuple[int, int]:
@@ -112,18 +113,29 @@ class Reader:
         return margin
 
     def points(self, features: Features, block: Block, tap: str) -> Points:
-        """The points of a tap that belong to a block."""
-        margin = self.margin_of(tap)
-        rows, columns = self.window(block, tap, margin=margin)
-        part = features[0, :, rows, columns].flatten(1)
-        if self.visible is None:
-            return part.T
+        """The points of a tap that belong to a block: (n, C), or (H, W, C) where all count."""
         stride = stride_of(tap)
-        top, left = block.outer[0] // stride, block.outer[2] // stride
-        shown = self._shown(tap)[
-            top + rows.start : top + rows.stop, left + columns.start : left + columns.stop
+        return self._points(
+            features, block, tap, (block.outer[0] // stride, block.outer[2] // stride)
+        )
+
+    def points_of_whole(self, features: Features, block: Block, tap: str) -> Points:
+        """The same points, from a map of the whole image."""
+        return self._points(features, block, tap, (0, 0))
+
+    def _points(
+        self, features: Features, block: Block, tap: str, origin: tuple[int, int]
+    ) -> Points:
+        """The points of a block in a map that begins at a row and a column of the whole one."""
+        place = self.place(block, tap, margin=self.margin_of(tap))
+        inside = [
+            slice(each.start - first, each.stop - first)
+            for each, first in zip(place, origin, strict=True)
         ]
-        return part[:, shown.flatten()].T
+        part = raster.window(features, *inside).squeeze(0)
+        if self.visible is None:
+            return part.permute(1, 2, 0)
+        return part[:, self._shown(tap)[place]].T
 
     def count(self, tap: str) -> int:
         """The number of points of a whole tap."""

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from impasto.blocks import Block, Reader, halo_of
+from impasto import heap
+from impasto.blocks import Block, Reader, halo_of, stride_of
 from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder
 from impasto.objective import combine, losses_of
-from impasto.recipe import Recipe
-from impasto.types import Additive, Image, ImpastoError, Losses
+from impasto.recipe import CHANNELS, Recipe, convolution
+from impasto.types import Additive, Features, Image, ImpastoError, Losses
 
 
+@heap.kept()
 def summarize(
     reader: Reader, measure: Additive, image: Image, taps: list[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -32,7 +35,7 @@ def summarize(
         for block in reader:
             for tap, features in reader.encoder(block.cut(image), taps).items():
                 points = reader.points(features, block, tap)
-                if not len(points):
+                if not points.numel():
                     continue
                 if tap not in pivots:
                     pivots[tap] = measure.pivot(points)
@@ -53,8 +56,8 @@ class BlockObjective:
     recipe: Recipe
     measure: Additive
     reader: Reader
-    content: Image
-    content_features: Mapping[Block, Tensor]  # of the content layer, the part of each block
+    content: Image | None  # where a term looks at it
+    content_features: Features
     styles: Mapping[str, Any]
     pivots: Mapping[str, Any]
 
@@ -96,7 +99,7 @@ class BlockObjective:
         return combine(recipe, image, self.content, content, layers)
 
     def _content_count(self) -> int:
-        channels = next(iter(self.content_features.values())).shape[0]
+        channels = self.content_features.shape[1]
         if self.reader.visible is None:
             height, width = self.reader.map_size(self.recipe.content_layer)
             return channels * height * width
@@ -112,29 +115,34 @@ class BlockObjective:
             visible=self.reader.visible,
         )
 
-    def _gather(self, block: Block, part: Image) -> tuple[dict[str, tuple[Tensor, ...]], Tensor]:
-        """The sums of one block and its sum of squares of the content."""
-        layer = self.recipe.content_layer
-        taps = self.reader.encoder(part, {*self.recipe.style_layers, layer})
-        sums = {}
-        for tap in self.recipe.style_layers:
-            points = self.reader.points(taps[tap], block, tap)
-            if len(points):
-                sums[tap] = self.measure.gather(points, self.pivots[tap])
-        shown = self._content_reader().points(taps[layer], block, layer)
-        return sums, (shown - self.content_features[block].T).square().sum()
+    def _gather(self, block: Block, tap: str, features: Features) -> tuple[Tensor, ...]:
+        """The sums of one tap of a block: nothing where no point of it belongs to the style."""
+        if tap not in self.recipe.style_layers:
+            return ()
+        points = self.reader.points(features, block, tap)
+        return self.measure.gather(points, self.pivots[tap]) if points.numel() else ()
 
+    def _squares(self, block: Block, features: Features) -> Tensor:
+        """The sum of squares of the content in one block."""
+        layer, reader = self.recipe.content_layer, self._content_reader()
+        ours = reader.points(features, block, layer)
+        return (ours - reader.points_of_whole(self.content_features, block, layer)).square().sum()
+
+    @heap.kept()
     def _first_pass(self, image: Image) -> tuple[dict[str, tuple[Tensor, ...]], Tensor]:
         total: dict[str, tuple[Tensor, ...]] = {}
         squares = image.new_zeros((), dtype=torch.float64 if image.device.type != "mps" else None)
         with torch.no_grad():
             for block in self.reader:
-                sums, square = self._gather(block, block.cut(image))
-                squares = squares + square
-                for tap, part in sums.items():
-                    total[tap] = add(total.get(tap), part)
+                taps = self.reader.encoder(block.cut(image), self._taps)
+                squares += self._squares(block, taps[self.recipe.content_layer])
+                for tap, features in taps.items():
+                    if part := self._gather(block, tap, features):
+                        total[tap] = add(total.get(tap), part)
+                del taps, features
         return {tap: total[tap] for tap in self.recipe.style_layers}, squares
 
+    @heap.kept()
     def _second_pass(
         self,
         image: Image,
@@ -144,13 +152,39 @@ class BlockObjective:
     ) -> None:
         """Add to the gradient what every block brings back to the pixels it looks at."""
         for block in self.reader:
-            part = block.cut(image).detach().requires_grad_()
-            sums, square = self._gather(block, part)
-            outputs, weights = [square], [of_squares.to(square.dtype)]
-            for tap, parts in sums.items():
-                outputs += parts
-                weights += slopes[tap]
-            block.cut(gradient).add_(torch.autograd.grad(outputs, part, weights)[0])
+            taps, trail = self.reader.encoder.trace(block.cut(image), self._taps)
+            back = partial(self._back, block, taps, of_squares, slopes)
+            part = self.reader.encoder.back(trail, back)
+            assert part is not None  # there is always a tap
+            block.cut(gradient).add_(part)
+
+    def _back(
+        self,
+        block: Block,
+        taps: dict[str, Features],
+        of_squares: Tensor,
+        slopes: Mapping[str, tuple[Tensor, ...]],
+        tap: str,
+        total: Tensor | None,
+    ) -> Tensor | None:
+        """The gradient in one tap, which is used up, and what has come back to it."""
+        if tap not in taps:
+            return total
+        features = taps.pop(tap).requires_grad_()
+        with torch.enable_grad():
+            outputs = [*self._gather(block, tap, features)]
+            weights = [*slopes[tap]] if outputs else []
+            if tap == self.recipe.content_layer:
+                outputs.append(self._squares(block, features))
+                weights.append(of_squares.to(outputs[-1].dtype))
+        if not outputs:
+            return total
+        gradient = torch.autograd.grad(outputs, features, weights)[0].contiguous()
+        return gradient if total is None else total.add_(gradient)
+
+    @property
+    def _taps(self) -> set[str]:
+        return {*self.recipe.style_layers, self.recipe.content_layer}
 
 
 def build(
@@ -170,6 +204,7 @@ def build(
             f"method '{recipe.method}' needs the whole image in memory; choose a smaller size or "
             f"another method"
         )
+    encoder.prepare({*recipe.style_layers, recipe.content_layer})
     halo = halo_of({*recipe.style_layers, recipe.content_layer})
     common: dict[str, Any] = {"encoder": encoder, "side": side, "halo": halo}
     styles, pivots = summarize(
@@ -179,20 +214,31 @@ def build(
         list(recipe.style_layers),
     )
     plain = Reader(size=_size(content), visible=visible, **common)
-    layer, features = recipe.content_layer, {}
-    with torch.no_grad():
-        for block in plain:
-            taps = encoder(block.cut(content), [layer])
-            features[block] = plain.points(taps[layer], block, layer).T.contiguous()
     return BlockObjective(
         recipe=recipe,
         measure=measure,
         reader=Reader(size=_size(content), visible=visible, margin=recipe.margin, **common),
-        content=content,
-        content_features=features,
+        content=content if recipe.laplacian else None,
+        content_features=_features(plain, content, recipe.content_layer),
         styles=styles,
         pivots=pivots,
     )
+
+
+def _features(reader: Reader, image: Image, tap: str) -> Features:
+    """A whole tap, in one piece: parts would lie in the way of all that comes and goes."""
+    whole = image.new_empty((1, CHANNELS[convolution(tap)], *reader.map_size(tap)))
+    stride = stride_of(tap)
+    with torch.no_grad(), heap.kept():
+        for block in reader:
+            rows, columns = reader.place(block, tap)
+            top, left = block.outer[0] // stride, block.outer[2] // stride
+            whole[..., rows, columns] = reader.encoder(block.cut(image), [tap])[tap][
+                ...,
+                rows.start - top : rows.stop - top,
+                columns.start - left : columns.stop - left,
+            ]
+    return whole
 
 
 def _size(image: Image) -> tuple[int, int]:

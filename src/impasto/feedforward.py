@@ -122,7 +122,7 @@ class Passes:
             features = (known or {}).get(block) or self.encoder(block.cut(image), taps)
             for tap in taps:
                 share = SAMPLE / (read.count(tap) * CHANNELS[convolution(tap)])
-                points = read.points(features[tap], block, tap)
+                points = flat(read.points(features[tap], block, tap))
                 if share < 1 and len(points):
                     count = max(1, round(share * len(points)))
                     points = points[torch.randperm(len(points), generator=generator)[:count]]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto import heap
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import crop
 from impasto.networks.vgg import Encoder
 from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
+
+CONTENT = "content"  # the part of the objective that no style layer is
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,37 +38,70 @@ class Objective:
     styles: Mapping[str, Any]  # layer -> summary of the style
     visible: Tensor | None  # (H, W) in [0, 1]: where the content is not transparent
 
-    def terms(self, image: Image) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
-        """The total, the content loss, the style loss of every layer, and their weighted sum."""
-        recipe = self.recipe
-        taps = self.encoder(image, {*recipe.style_layers, recipe.content_layer})
-        content = self._content(taps[recipe.content_layer])
-        layers = {
-            name: self.measure.compare(
-                self.measure.summarize(points_of(taps[name], self.visible, recipe.margin)),
-                self.styles[name],
-            )
-            for name in recipe.style_layers
-        }
-        return combine(recipe, image, self.content, content, layers)
-
+    @heap.kept()
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
-        image = image.detach().requires_grad_()
-        total, content, layers, style = self.terms(image)
-        (gradient,) = torch.autograd.grad(total, image)
+        taps, trail = self.encoder.trace(image, self._taps)
+        seen = {name: each.leaf() for name, each in self._seen(taps).items()}
+        parts = self._parts(seen)
+        values = {name: part.detach().requires_grad_() for name, part in parts.items()}
+        whole = image.detach().requires_grad_()
+        total, content, layers, style = self._total(whole, values)
+        found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
+        slopes = dict(zip(values, found[1:], strict=True))
+
+        def add(tap: str, total: Tensor | None) -> Tensor | None:
+            """Of one part at a time: what was kept for it is free before the next is asked for."""
+            if tap not in taps:
+                return total
+            total = torch.zeros_like(taps.pop(tap)) if total is None else total
+            for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
+                if name in parts:
+                    end = seen.pop(name).features
+                    (gradient,) = torch.autograd.grad(parts.pop(name), end, slopes[name])
+                    crop(total, (total.shape[-1] - end.shape[-1]) // 2).add_(gradient)
+            return total
+
+        gradient = self.encoder.back(trail, add)
+        assert gradient is not None  # there is always a tap
+        gradient = gradient if found[0] is None else gradient + found[0]
         return losses_of(total, content, layers, style), gradient
 
     def losses(self, image: Image) -> Losses:
         """The losses at an image."""
         with torch.no_grad():
-            return losses_of(*self.terms(image))
+            parts = self._parts(self._seen(self.encoder(image, self._taps)))
+            return losses_of(*self._total(image, parts))
 
-    def _content(self, features: Features) -> Tensor:
-        squares = (features - self.content_features).square()
-        if self.visible is None:
-            return squares.mean()
-        return points_of(squares, self.visible).mean()
+    @property
+    def _taps(self) -> set[str]:
+        return {*self.recipe.style_layers, self.recipe.content_layer}
+
+    def _seen(self, taps: Mapping[str, Features]) -> dict[str, Seen]:
+        """What of the taps the style loss of every layer looks at, and the content loss."""
+        recipe = self.recipe
+        seen = {
+            name: inside(taps[name], self.visible, recipe.margin) for name in recipe.style_layers
+        }
+        return {**seen, CONTENT: inside(taps[recipe.content_layer], self.visible)}
+
+    def _parts(self, seen: Mapping[str, Seen]) -> dict[str, Tensor]:
+        """The style loss of every layer, and the content loss."""
+        parts = {
+            name: self.measure.compare(self.measure.summarize(seen[name].points), self.styles[name])
+            for name in self.recipe.style_layers
+        }
+        return {**parts, CONTENT: self._content(seen[CONTENT])}
+
+    def _total(
+        self, image: Image, parts: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
+        layers = {name: parts[name] for name in self.recipe.style_layers}
+        return combine(self.recipe, image, self.content, parts[CONTENT], layers)
+
+    def _content(self, seen: Seen) -> Tensor:
+        squares = (seen.features - self.content_features).square()
+        return squares.mean() if seen.shares is None else Seen(squares, seen.shares).points.mean()
 
 
 def summarize_style(
@@ -95,6 +131,7 @@ def build(
     summarize: Summarize = summarize_style,
 ) -> Objective:
     """The objective of one content and one style at their present sizes."""
+    encoder.prepare({*recipe.style_layers, recipe.content_layer})
     with torch.no_grad():
         features = encoder(content, [recipe.content_layer])[recipe.content_layer]
     return Objective(
@@ -108,24 +145,43 @@ def build(
     )
 
 
-def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
-    """The positions of a map (1, C, H, W) as points (n, C), or (H, W, C) where all count.
+class Seen(NamedTuple):
+    """The part of a map (1, C, H, W) that counts, and how visible its positions are."""
 
-    Transparent ones are left out, and those within a margin of the border, where the zero
-    padding of the network shows: matching it paints a frame (docs/decisions). Small maps, of
-    which nothing would remain, are taken whole.
+    features: Features
+    shares: Tensor | None  # (H, W), where some are not
+
+    @property
+    def points(self) -> Points:
+        """The positions as points (n, C), without transparent ones, or (H, W, C) if all count."""
+        if self.shares is None:
+            return self.features.squeeze(0).permute(1, 2, 0)
+        return self.features.squeeze(0)[:, self.shares >= min(0.5, float(self.shares.max()))].T
+
+    def leaf(self) -> Seen:
+        """The same as an end of gradients."""
+        return Seen(self.features.detach().requires_grad_(), self.shares)
+
+
+def inside(features: Features, visible: Tensor | None = None, margin: int = 0) -> Seen:
+    """A map without a margin at its border, where the zero padding of the network shows.
+
+    Matching it paints a frame (docs/decisions). Small maps, of which nothing would remain, are
+    taken whole.
     """
     shares = None
     if visible is not None:
         shares = F.interpolate(visible[None, None], features.shape[2:], mode="area")[0, 0]
     if margin and min(features.shape[2:]) >= 4 * margin:
-        inside = None if shares is None else shares[margin:-margin, margin:-margin]
-        if inside is None or inside.any():
-            features, shares = crop(features, margin), inside
-    if shares is None:
-        return features[0].permute(1, 2, 0)
-    rows = features[0].flatten(1)
-    return rows[:, (shares >= min(0.5, float(shares.max()))).flatten()].T
+        inner = None if shares is None else shares[margin:-margin, margin:-margin]
+        if inner is None or inner.any():
+            return Seen(crop(features, margin), inner)
+    return Seen(features, shares)
+
+
+def points_of(features: Features, visible: Tensor | None = None, margin: int = 0) -> Points:
+    """The positions of a map (1, C, H, W) that count, as points (n, C) or (H, W, C)."""
+    return inside(features, visible, margin).points
 
 
 def total_variation(image: Image) -> Tensor:
@@ -141,7 +197,7 @@ def laplacian_loss(image: Image, content: Image) -> Tensor:
 
 
 def combine(
-    recipe: Recipe, image: Image, original: Image, content: Tensor, layers: dict[str, Tensor]
+    recipe: Recipe, image: Image, original: Image | None, content: Tensor, layers: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor, dict[str, Tensor], Tensor]:
     """The total of eq. 1 from its parts, which follow it: content, layers, style."""
     weights = style_of(recipe).weights(recipe)
@@ -150,6 +206,7 @@ def combine(
     if recipe.tv:
         total = total + recipe.tv * total_variation(image)
     if recipe.laplacian:
+        assert original is not None
         total = total + recipe.laplacian * laplacian_loss(image, original)
     return total, content, layers, style
 

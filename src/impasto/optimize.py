@@ -55,6 +55,9 @@ class Optimizer(Protocol):
     def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
         """The memory for the same image at another size."""
 
+    def bytes(self, numbers: int) -> float:
+        """What is kept of an image of so many numbers while it is looked at, itself included."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adam:
@@ -88,6 +91,10 @@ class Adam:
         ]
         return count, *larger
 
+    def bytes(self, numbers: int) -> float:
+        """The image, the best, both averages, those of the step before, and gradients."""
+        return 9 * 4.0 * numbers
+
 
 @dataclass(frozen=True, kw_only=True)
 class LBFGS:
@@ -98,6 +105,7 @@ class LBFGS:
 
     history: int = 20
     numbers: int = 20 * 3 * 2**20  # remembered at most: beyond a megapixel the history is shorter
+    exact: int = 3 * 2**20  # numbers of an image from which on it is remembered in 16 bits
     armijo: float = 1e-4  # part of the promised descent that a step must keep
     trials: int = 12
     longest: float = 0.1  # root mean square of a step: the first estimate of curvature may be wild
@@ -107,33 +115,48 @@ class LBFGS:
     ) -> tuple[Image, Evaluation | None, tuple[Any, ...]]:
         """One line search along the quasi-Newton direction."""
         losses, gradient = at
-        # Pixels that would leave [0, 1] at once take no part in what is promised.
-        free = ~(((image <= 0) & (gradient > 0)) | ((image >= 1) & (gradient < 0)))
-        direction = self._direction(gradient * free, memory).mul_(free)
-        if not memory or _dot(direction, gradient) >= 0:
-            memory = ()
-            direction = -gradient * free
-            direction *= rate / direction.abs().max().clamp_min(1e-30)
-        length = 1.0 / max(1.0, direction.square().mean().sqrt().item() / self.longest)
-        for _ in range(self.trials):
-            candidate = torch.add(image, direction, alpha=length).clamp_(0, 1)
+        for trial in range(self.trials):
+            # Made anew for each trial: that is quick, and to keep it would take an image more.
+            candidate, memory = self._candidate(image, gradient, memory, rate, 3.0**-trial)
             promised = _dot(gradient, candidate - image)
             found = evaluate(candidate)
             if found[0].total <= losses.total + self.armijo * promised:
                 memory = self._remember(memory, candidate - image, found[1] - gradient)
                 return candidate, found, memory
-            length /= 3
         return image, at, ()  # no descent along it: the next step begins anew
+
+    def _candidate(
+        self, image: Image, gradient: Tensor, memory: tuple[Any, ...], rate: float, share: float
+    ) -> tuple[Image, tuple[Any, ...]]:
+        """The image a share of the way along the direction, and the memory that is worth it."""
+        # Pixels that would leave [0, 1] at once take no part in what is promised.
+        bound = ((image <= 0) & (gradient > 0)) | ((image >= 1) & (gradient < 0))
+        direction = self._direction(gradient.masked_fill(bound, 0), memory).masked_fill_(bound, 0)
+        if not memory or _dot(direction, gradient) >= 0:
+            memory = ()
+            direction = gradient.masked_fill(bound, 0).neg_()
+            direction *= rate / direction.abs().max().clamp_min(1e-30)
+        length = share / max(1.0, direction.square().mean().sqrt().item() / self.longest)
+        return torch.add(image, direction, alpha=length).clamp_(0, 1), memory
 
     def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
         """Curvature is that of one objective: another size begins anew."""
         return ()
 
+    def bytes(self, numbers: int) -> float:
+        """The image, the one that is tried, the gradients of both, and the pairs."""
+        width = 4.0 if numbers <= self.exact else 2.0
+        return (4 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
+
+    def _pairs(self, numbers: int) -> int:
+        return max(1, min(self.history, self.numbers // numbers))
+
     def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
+        kind = moved.dtype if moved.numel() <= self.exact else torch.bfloat16
+        moved, change = moved.to(kind), change.to(kind)
         if _dot(moved, change) <= 1e-10 * _dot(change, change):
             return memory  # not convex along it
-        kept = max(1, min(self.history, self.numbers // moved.numel()))
-        return (*memory, (moved, change))[-kept:]
+        return (*memory, (moved, change))[-self._pairs(moved.numel()) :]
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
         """Two-loop recursion (Nocedal 1980); the gradient is used up."""
@@ -150,7 +173,8 @@ class LBFGS:
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
-    return torch.dot(a.flatten(), b.flatten()).item()
+    kind = torch.promote_types(torch.promote_types(a.dtype, b.dtype), torch.float32)
+    return torch.dot(a.flatten().to(kind), b.flatten().to(kind)).item()
 
 
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "lbfgs": LBFGS()}
@@ -198,6 +222,7 @@ def descend(
                 stage=state.stage + 1,
                 memory=optimizer.enlarge(memory, size),
             )
+            del evaluate, at  # of the size before: there may be no room for both
             evaluate, at = objective(size), None
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from pathlib import Path
 
+from impasto import heap
+
 UNKNOWN = 8e9  # bytes to assume free where the system does not tell
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
-NEVER = -1  # the threshold at which nothing is given back
-MADV_HUGEPAGE, HUGE_PAGE = 14, 2**21
 
 
 def tune() -> None:
@@ -23,26 +21,7 @@ def tune() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
-        try:
-            libc = ctypes.CDLL("libc.so.6")
-            libc.mallopt(M_MMAP_MAX, 0)
-            libc.mallopt(M_TRIM_THRESHOLD, NEVER)
-            _prefer_huge_pages(libc)
-        except (OSError, AttributeError):
-            pass  # another C library: it has its own ways
-
-
-def _prefer_huge_pages(libc: ctypes.CDLL) -> None:
-    """Ask for pages of 2 MB for the memory that the heap will grow into; none is used yet."""
-    libc.malloc.restype = ctypes.c_void_p
-    libc.malloc.argtypes = [ctypes.c_size_t]
-    libc.free.argtypes = [ctypes.c_void_p]
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    size = int(free_memory() / 2)
-    if address := libc.malloc(size):
-        first = -(-address // HUGE_PAGE) * HUGE_PAGE
-        libc.madvise(first, address + size - first, MADV_HUGEPAGE)
-        libc.free(address)
+        heap.manage(int(free_memory() / 2))
 
 
 def free_memory() -> float:

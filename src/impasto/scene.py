@@ -5,70 +5,108 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from impasto import blocks, blockwise, feedforward, objective
+from impasto import blocks, blockwise, feedforward, heap, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
 from impasto.maths.transport import transport_gaussian
 from impasto.networks.decoder import Decoder
 from impasto.networks.vgg import Encoder
-from impasto.optimize import Evaluate, Stage, State, descend
-from impasto.recipe import FEED_FORWARD, Recipe
+from impasto.optimize import OPTIMIZERS, Evaluate, Stage, State, descend
+from impasto.recipe import CHANNELS, FEED_FORWARD, Recipe, convolution
 from impasto.types import UNKNOWN, Additive, Image, ImpastoError, Picture, Step
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
-# Bytes: of the program with its network and, per pixel, of a whole look (from the peaks that
-# benchmarks/memory.py prints), of what descent keeps and of a look at the style (estimates).
-BASE_BYTES, STATE_BYTES, WHOLE_BYTES, STYLE_BYTES = 0.5e9, 190.0, 4000.0, 2000.0
+# Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
+# the style and of terms that look at the pixels themselves (from benchmarks/memory.py).
+BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
 COARSE = 512  # the long side to begin near, where nothing else was said
 LARGEST_BLOCK = 1024  # beyond, halos cost little and memory much
+IMAGES = 6  # that a feed-forward pass makes of a picture
 IN_BLOCKS = 2.0  # what a step in blocks costs, in steps of the same picture as a whole
+LEVELS = 255.0  # of 8 bits
+ROWS = 1024  # of an image that are worked on at a time, where a whole one more is too many
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Original:
+    """A picture as it was given; the image of it is made when asked for, and not kept."""
+
+    pixels: Tensor  # (H, W, 3): floats, or their levels in 8 bits where these say the same
+    size: tuple[int, int]  # of the image
+    device: torch.device
+
+    @property
+    def image(self) -> Image:
+        """The image on the device."""
+        whole = self.pixels if self.pixels.is_floating_point() else self.pixels.float().div_(LEVELS)
+        return resize(whole.permute(2, 0, 1), self.size).contiguous().to(self.device)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """The pictures of a job as tensors on the device, at the size of the result."""
+    """The pictures of a job, at the size of the result where they are looked at."""
 
     recipe: Recipe
     encoder: Encoder
-    content: Image
-    style: Image
+    content_picture: Original
+    style_picture: Original
     visible: Tensor | None = None  # (H, W): opacity of the content
     visible_style: Tensor | None = None
-    given: Image | None = None  # the start, where it is a picture
+    given: Original | None = None  # the start, where it is a picture
     memory: float = math.inf  # bytes to work in
     summarize: objective.Summarize = objective.summarize_style
     decoders: Mapping[int, Decoder] = field(default_factory=dict)  # by level, where one is needed
 
     @property
+    def content(self) -> Image:
+        """The content at the size of the result."""
+        return self.content_picture.image
+
+    @property
+    def style(self) -> Image:
+        """The style beside the content."""
+        return self.style_picture.image
+
+    @property
     def start(self) -> Image:
-        """The image that the first step looks at; made when asked for, large ones are not kept."""
+        """The image that the first step looks at."""
         if self.recipe.alpha == 1:
             return self.content  # it is the answer
         if self.given is not None:
-            return resize(self.given, self.size)
+            return self.given.image
         if self.recipe.start == "content":
             return self.content
         if self.recipe.start == "noise":
             generator = torch.Generator().manual_seed(self.recipe.seed)
-            noise = torch.randn(self.content.shape, generator=generator) * 0.15 + 0.5
-            return noise.clamp(0, 1).to(self.content)
+            noise = torch.randn((3, *self.size), generator=generator) * 0.15 + 0.5
+            return noise.clamp(0, 1).to(self.device)
         return recolor(self.content, self.style, self.visible, self.visible_style)
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of the result."""
-        height, width = self.content.shape[-2:]
-        return height, width
+        return self.content_picture.size
+
+    @property
+    def style_size(self) -> tuple[int, int]:
+        """Height and width of the style beside it."""
+        return self.style_picture.size
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.encoder.mean.device
 
     @property
     def in_blocks(self) -> bool:
@@ -77,15 +115,32 @@ class Scene:
 
     def style_size_at(self, size: tuple[int, int]) -> tuple[int, int]:
         """The size of the style beside a coarser content: shrunk as much."""
-        height, width = self.style.shape[-2:]
+        height, width = self.style_size
         smallest = min(1.0, SMALLEST_SIDE / min(height, width))
         factor = max(max(size) / max(self.size), smallest)
         return max(1, round(height * factor)), max(1, round(width * factor))
 
     def side_at(self, size: tuple[int, int]) -> int | None:
         """The side of the blocks in which to look at a size; None where it fits as a whole."""
-        per_pixel = feedforward.BYTES if self.recipe.passes else WHOLE_BYTES
-        return block_side(size, self.style_size_at(size), self.memory, per_pixel)
+        per_pixel = feedforward.BYTES if self.recipe.passes else LOOK_BYTES
+        left = self.memory * (1 - RESERVE) - BASE_BYTES - self.kept_at(size)
+        return block_side(size, self.style_size_at(size), left, per_pixel)
+
+    def kept_at(self, size: tuple[int, int]) -> float:
+        """Bytes that stay where they are while an image of a size is looked at."""
+        recipe, pixels = self.recipe, math.prod(size)
+        pictures = sum(float(each.pixels.nbytes) for each in self._originals)
+        if recipe.passes:
+            return pictures + IMAGES * 12.0 * pixels
+        layer = recipe.content_layer
+        features = 4.0 * CHANNELS[convolution(layer)] / blocks.stride_of(layer) ** 2
+        if recipe.tv or recipe.laplacian:
+            features += SMOOTH_BYTES
+        return pictures + features * pixels + OPTIMIZERS[recipe.optimizer].bytes(3 * pixels)
+
+    @property
+    def _originals(self) -> list[Original]:
+        return [each for each in (self.content_picture, self.style_picture, self.given) if each]
 
     def enlarge(self, image: Image, size: tuple[int, int]) -> Image:
         """A coarse result at a finer size, with the detail of the start that it cannot hold."""
@@ -94,7 +149,8 @@ class Scene:
         fine = resize(self.start, size)
         coarse = (image.shape[-2], image.shape[-1])
         detail = fine - resize(resize(fine, coarse), size)
-        return (resize(image, size) + detail).clamp(0, 1)
+        del fine
+        return detail.add_(resize(image, size)).clamp_(0, 1)
 
     def passes(
         self, size: tuple[int, int], *, done: int = 0, image: Image | None = None
@@ -120,32 +176,33 @@ class Scene:
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
+        heap.trim()  # what the size before has left
         build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
         if self.recipe.method in FEED_FORWARD:
             build = feedforward.build
         elif side is not None:
             build = partial(blockwise.build, side=side)
-        return build(
+        built = build(
             self.recipe,
             self.encoder,
             *pictures,
             visible=_resized_mask(self.visible, size),
             visible_style=_resized_mask(self.visible_style, coarse),
         )
+        heap.trim()  # what only the building needed
+        return built
 
 
 def block_side(
     size: tuple[int, int],
     style_size: tuple[int, int],
     memory: float,
-    per_pixel: float = WHOLE_BYTES,
+    per_pixel: float = LOOK_BYTES,
 ) -> int | None:
-    """The side of the blocks in which to look at an image; None where it fits as a whole."""
-    pixels = math.prod(size)
-    left = memory - BASE_BYTES - pixels * STATE_BYTES
-    if max(pixels * per_pixel, math.prod(style_size) * STYLE_BYTES) <= left:
+    """The side of the blocks in which to look within a memory; None where all fits as a whole."""
+    if max(math.prod(size) * per_pixel, math.prod(style_size) * STYLE_BYTES) <= memory:
         return None
-    side = int(math.sqrt(max(0.0, left) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
+    side = int(math.sqrt(max(0.0, memory) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
     return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 
@@ -169,17 +226,18 @@ def arrange(
     scene = Scene(
         recipe=recipe,
         encoder=encoder,
-        content=to_image(content, size, device),
-        style=to_image(style, style_size, device),
+        content_picture=original(content, size, device),
+        style_picture=original(style, style_size, device),
         visible=_mask(content, size, device),
         visible_style=_mask(style, style_size, device),
-        given=None if start is None else to_image(start, size, device),
+        given=None if start is None else original(start, size, device),
         memory=memory,
         summarize=summarize,
         decoders=decoders or {},
     )
     if recipe.start in FEED_FORWARD:
-        scene = replace(scene, given=_forward_start(scene))
+        coarse = _forward_start(scene).permute(1, 2, 0)
+        scene = replace(scene, given=Original(pixels=coarse, size=size, device=device))
     if scene.in_blocks and not recipe.passes and not _is_additive(recipe):
         raise ImpastoError(
             f"method '{recipe.method}' needs a picture of this size in memory as a whole; choose "
@@ -201,11 +259,21 @@ def paint(
     A budget counts from ``began``; it shortens a plan of several sizes or of a decaying rate by
     what a step at the coarsest size takes, and it ends the run before a step that would not fit.
     """
+    with heap.apart() if scene.in_blocks else nullcontext():
+        yield from _paint(scene, state, until, clock() if began is None else began, clock)
+
+
+def _paint(
+    scene: Scene,
+    state: State | None,
+    until: int | None,
+    began: float,
+    clock: Callable[[], float],
+) -> Iterator[tuple[Step, State]]:
     recipe = scene.recipe
     if recipe.passes:
         yield from _forward(scene, state or State(scene.content), until or len(recipe.passes))
         return
-    began = clock() if began is None else began
     deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
     stages = plan(scene.size, recipe.steps, recipe.scales)
     if deadline is not None and (len(stages) > 1 or recipe.optimizer == "adam"):
@@ -297,14 +365,13 @@ def recolor(
     content: Image, style: Image, visible: Tensor | None = None, visible_style: Tensor | None = None
 ) -> Image:
     """The content in the colors of the style: Gaussian optimal transport of its pixels."""
-    pixels = flat(objective.points_of(content[None]))
     moved = transport_gaussian(
-        pixels,
+        flat(objective.points_of(content[None])),
         objective.points_of(content[None], visible),
         objective.points_of(style[None], visible_style),
         ridge=NOISE,
     )
-    return moved.T.reshape(content.shape).clamp(0, 1)
+    return moved.T.reshape(content.shape).clamp_(0, 1)
 
 
 def _within(
@@ -354,6 +421,24 @@ def _target(picture: Picture, wanted: int | str, name: str) -> tuple[int, int]:
             f"larger size"
         )
     return size
+
+
+def original(picture: Picture, size: tuple[int, int], device: torch.device) -> Original:
+    """A picture for images of a given height and width, in as little memory as says it all."""
+    pixels = torch.from_numpy(picture.rgb)
+    if pixels.numel() > 4 * 3 * math.prod(size):  # even as levels it is more than the image
+        pixels = to_image(picture, size, device).permute(1, 2, 0)
+    return Original(pixels=_levels(pixels), size=size, device=device)
+
+
+def _levels(pixels: Tensor) -> Tensor:
+    """Pixels (H, W, 3) in 8 bits where nothing is lost by it, else as they are."""
+    levels = torch.empty(pixels.shape, dtype=torch.uint8, device=pixels.device)
+    for part, whole in zip(levels.split(ROWS), pixels.split(ROWS), strict=True):
+        part.copy_((whole * LEVELS).round_())
+        if not torch.equal(part.float().div_(LEVELS), whole):
+            return pixels
+    return levels
 
 
 def to_image(picture: Picture, size: tuple[int, int], device: torch.device) -> Image:

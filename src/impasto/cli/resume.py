@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         **inputs_of(facts, arguments, Path(arguments.checkpoint).parent), recipe=recipe
     )
     check_inputs(facts, job)
-    _, state, history = runfile.load(arguments.checkpoint, job.scene.content.device)
+    _, state, history = runfile.load(arguments.checkpoint, job.scene.device)
     stages = plan(job.scene.size, recipe.steps, recipe.scales)
     if tuple(state.image.shape[-2:]) != stages[state.stage].size:
         raise ImpastoError("the content has another shape than the one that the run began with")

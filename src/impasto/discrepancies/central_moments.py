@@ -75,9 +75,8 @@ class JointCentralMoments:
 
     def summarize(self, points: Points) -> Tensor:
         """Moments of the projections, scaled: (K, p)."""
-        points = flat(points)
         moments = central_moments(self._project(points), self.order)
-        return (points.shape[1] / self.projections) ** 0.5 * moments
+        return (points.shape[-1] / self.projections) ** 0.5 * moments
 
     def gather(self, points: Points, about: tuple[Tensor, int]) -> tuple[Tensor, ...]:
         """Sums of powers of the projections."""
@@ -90,9 +89,10 @@ class JointCentralMoments:
 
     def pivot(self, points: Points) -> tuple[Tensor, int]:
         """The mean of the projections, and the dimension."""
-        return power_sums(self._project(points.detach()), 1)[1], points.shape[1]
+        return power_sums(self._project(points.detach()), 1)[1], points.shape[-1]
 
     def _project(self, points: Points) -> Points:
+        points = flat(points)
         if self.activation == "sigmoid":
             points = torch.sigmoid(points)
         elif self.activation != "identity":

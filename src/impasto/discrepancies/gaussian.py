@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from impasto.maths.linalg import double, mean_and_covariance, overlap, root
+from impasto.maths.linalg import double, flat, mean_and_covariance, overlap, root
 from impasto.types import Points
 
 
@@ -42,7 +42,7 @@ class GaussianTransport:
 
     def gather(self, points: Points, about: Tensor) -> tuple[Tensor, ...]:
         """Sums and sums of products about a pivot."""
-        centered = points - about.to(points)
+        centered = flat(points) - about.to(points)
         return double(centered.sum(0)), double(centered.T @ centered)
 
     def settle(self, sums: tuple[Tensor, ...], count: int, about: Tensor) -> Gaussian:
@@ -52,7 +52,7 @@ class GaussianTransport:
 
     def pivot(self, points: Points) -> Tensor:
         """The mean."""
-        return points.detach().mean(0)
+        return flat(points).detach().mean(0)
 
     def compare(self, image: Gaussian, style: Gaussian) -> Tensor:
         """The squared distance; rounding must not make it negative."""

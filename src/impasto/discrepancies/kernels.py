@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -126,11 +127,11 @@ class MeanEmbedding:
 
     def summarize(self, points: Points) -> Tensor:
         """The mean feature."""
-        points = flat(points)
-        return self.settle(self.gather(points, None), len(points), None)
+        return self.settle(self.gather(points, None), math.prod(points.shape[:-1]), None)
 
     def gather(self, points: Points, about: None) -> tuple[Tensor, ...]:
         """The sum of the features."""
+        points = flat(points)
         if self.kernel == "linear":
             return (points.sum(0),)
         if self.kernel == "polynomial":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,12 +39,12 @@ def inspect(image: Any, content: Any, style: Any, **settings: Any) -> dict[str, 
     read = [imagefile.read(each, name="picture") for each in (image, style, content)]
     scene = arrange(recipe, encoder, read[0], read[1], called="inspected")
     height, width = scene.size
-    if BYTES * max(height * width, scene.style[0].numel()) > process.free_memory():
+    if BYTES * max(height * width, math.prod(scene.style_size)) > process.free_memory():
         raise ImpastoError(
             f"{width}×{height} pixels are too many to inspect in the memory that is free; choose "
             f"a smaller --size"
         )
-    wanted = to_image(read[2], scene.size, scene.content.device)
+    wanted = to_image(read[2], scene.size, scene.device)
     looks = {
         "before": (wanted, scene.visible),
         "after": (scene.content, scene.visible),

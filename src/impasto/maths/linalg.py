@@ -11,6 +11,8 @@ from impasto.types import Points
 
 RANK_TOLERANCE = 1e-12  # eigenvalues below this part of the largest are rounding, not variance
 
+PART = 1 << 22  # numbers of many points that are worked on at a time
+
 
 def flat(points: Points) -> Points:
     """Points (h, w, d) as (n, d), in memory coordinate by coordinate."""
@@ -26,12 +28,28 @@ def mean_and_covariance(points: Points, *, doubt: float = 0.0) -> tuple[Tensor, 
     points = flat(points)
     mean = points.mean(0)
     centered = points - mean
-    covariance = centered.T @ centered / len(points)
+    return mean, _doubted(centered.T @ centered / len(points), len(points), doubt)
+
+
+def wide_mean_and_covariance(points: Points, *, doubt: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The same in double precision, of which only a part of the points is made at a time."""
+    points = flat(points)
+    parts = points.split(max(1, PART // points.shape[1]))
+    mean = torch.stack([double(part).sum(0) for part in parts]).sum(0) / len(points)
+    covariance = mean.new_zeros((len(mean), len(mean)))
+    for part in parts:
+        centered = double(part) - mean
+        covariance += centered.T @ centered
+    return mean, _doubted(covariance / len(points), len(points), doubt)
+
+
+def _doubted(covariance: Tensor, count: int, doubt: float) -> Tensor:
+    """A covariance that so many points tell of, its correlations weakened; it is used up."""
     if doubt:
         variances = covariance.diagonal().clone()
-        covariance *= len(points) / (len(points) + doubt * len(mean))
+        covariance *= count / (count + doubt * len(variances))
         covariance.diagonal().copy_(variances)
-    return mean, covariance
+    return covariance
 
 
 def double(matrix: Tensor) -> Tensor:

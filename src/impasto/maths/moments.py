@@ -72,41 +72,50 @@ class _PowerSums(torch.autograd.Function):
         # Rounded as the points are, so that it is the same number wherever it is used.
         pivot = sums.new_empty(len(rows)) if about is None else about.to(rows.dtype).to(sums.dtype)
         scales = sums.new_ones((rows.shape[0], 1))
-        # Centered, activated, in units of the scale: all that the way back needs of the points.
-        kept = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-        units = kept.view(len(rows), -1)
-        for part in _parts(units):
-            if activation == "sigmoid":
-                torch.sigmoid(rows[part], out=kept[part])
-            else:
-                kept[part] = rows[part]
-            u = units[part]
+        powers = torch.arange(1, order + 1, device=rows.device)[:, None]
+        for part in _parts(rows):
+            u = _activated(rows[part], activation)
             if about is None:
                 pivot[part] = u.mean(1)
             u.sub_(_column(pivot, part, u))
             if activation == "identity":
                 u.div_(_scale(u, scales[part]))
-            powers = torch.arange(1, order + 1, device=rows.device)[:, None]
             sums[:, part] = _sums_of_powers(u, order).to(sums.dtype) * scales[part].T ** powers
-        ctx.save_for_backward(units, pivot, scales)
-        ctx.activation, ctx.shape = activation, rows.shape
+        # The points are there anyway; what was made of them is made again on the way back, part
+        # by part, for less than it costs to write it all to memory and to read it again.
+        ctx.save_for_backward(rows, pivot, scales)
+        ctx.activation = activation
         ctx.mark_non_differentiable(pivot)
         return sums, pivot
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        units, pivot, scales = ctx.saved_tensors
-        orders = torch.arange(1, len(gradients[0]) + 1, device=units.device, dtype=pivot.dtype)
+        rows, pivot, scales = ctx.saved_tensors
+        orders = torch.arange(1, len(gradients[0]) + 1, device=rows.device, dtype=pivot.dtype)
         # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
         slopes = gradients[0] * orders[:, None] * scales.T ** (orders - 1)[:, None]
         if ctx.activation == "sigmoid":
             slopes = _times_slope_of_sigmoid(slopes, pivot)
-        slopes = slopes.to(units.dtype)
-        gradient = torch.empty_like(units)
-        for part in _parts(units):
-            _polynomial(units[part], slopes[:, part], gradient[part])
-        return gradient.view(ctx.shape), None, None, None
+        slopes = slopes.to(rows.dtype)
+        gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
+        flat = gradient.view(len(rows), -1)
+        for part in _parts(rows):
+            u = _activated(rows[part], ctx.activation).sub_(_column(pivot, part, rows))
+            if ctx.activation == "identity":
+                u.div_(scales[part].to(u.dtype))
+            _polynomial(u, slopes[:, part], flat[part])
+        return gradient, None, None, None
+
+
+def _activated(rows: Tensor, activation: str) -> Tensor:
+    """Some rows as (rows, n), in memory of their own."""
+    u = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
+    if activation == "sigmoid":
+        torch.sigmoid(rows, out=u)
+    else:
+        u.copy_(rows)
+    return u.view(len(rows), -1)
 
 
 def _sums_of_powers(u: Tensor, order: int) -> Tensor:
@@ -148,7 +157,7 @@ def _column(pivot: Tensor, part: slice, like: Tensor) -> Tensor:
 
 
 def _parts(rows: Tensor) -> list[slice]:
-    step = max(1, BLOCK // max(1, rows.shape[1]))
+    step = max(1, BLOCK // max(1, math.prod(rows.shape[1:])))
     return [slice(first, first + step) for first in range(0, rows.shape[0], step)]
 
 

@@ -32,25 +32,33 @@ def fit(image: Tensor, long_side: int) -> Tensor:
 
 def crop(features: Tensor, margin: int) -> Tensor:
     """A map (1, C, H, W) without a margin on every side, as a view."""
-    return _Crop.apply(features, margin) if margin else features
+    inside = slice(margin, -margin or None)
+    return window(features, inside, inside)
 
 
-class _Crop(torch.autograd.Function):
-    """Slicing twice would fill two maps with zeros on the way back; here only the margin is."""
+def window(features: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Some rows and columns of a map (1, C, H, W), as a view."""
+    return _Window.apply(features, rows, columns)
+
+
+class _Window(torch.autograd.Function):
+    """Slicing twice would fill two maps with zeros on the way back; here only the rest is."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, margin: int) -> Tensor:
-        ctx.margin = margin
-        return features[..., margin:-margin, margin:-margin]
+    def forward(ctx: Any, features: Tensor, rows: slice, columns: slice) -> Tensor:
+        ctx.shape, ctx.place = features.shape, (rows, columns)
+        return features[..., rows, columns]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (gradient,), margin = gradients, ctx.margin
-        height, width = (length + 2 * margin for length in gradient.shape[-2:])
-        whole = gradient.new_empty((*gradient.shape[:-2], height, width))
-        for edge in (slice(None, margin), slice(-margin, None)):
-            whole[..., edge, :] = 0
-            whole[..., edge] = 0
-        whole[..., margin:-margin, margin:-margin] = gradient
-        return whole, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,), (rows, columns) = gradients, ctx.place
+        whole = gradient.new_empty(ctx.shape)
+        top, bottom, _ = rows.indices(ctx.shape[-2])
+        left, right, _ = columns.indices(ctx.shape[-1])
+        for rest in (slice(None, top), slice(bottom, None)):
+            whole[..., rest, :] = 0
+        for rest in (slice(None, left), slice(right, None)):
+            whole[..., rest] = 0
+        whole[..., rows, columns] = gradient
+        return whole, None, None

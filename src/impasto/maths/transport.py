@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from impasto.maths.linalg import double, inverse_root, mean_and_covariance, root
+from impasto.maths.linalg import PART, inverse_root, root, wide_mean_and_covariance
 from impasto.types import Points
 
 
@@ -46,8 +46,8 @@ def gaussian_map(
     less than this in x is noise, and is not stretched to the variance of y. ``doubt`` is that of
     :func:`impasto.maths.linalg.mean_and_covariance`.
     """
-    mean_x, covariance_x = mean_and_covariance(double(x), doubt=doubt)
-    mean_y, covariance_y = mean_and_covariance(double(y), doubt=doubt)
+    mean_x, covariance_x = wide_mean_and_covariance(x, doubt=doubt)
+    mean_y, covariance_y = wide_mean_and_covariance(y, doubt=doubt)
     floor = ridge * torch.eye(len(mean_x)).to(covariance_x)
     covariance_x, covariance_y = covariance_x + floor, covariance_y + floor
     inverse = inverse_root(covariance_x)
@@ -59,4 +59,8 @@ def gaussian_map(
 def transport_gaussian(points: Points, x: Points, y: Points, *, ridge: float = 0.0) -> Points:
     """The points moved by the optimal map from the Gaussian of x to that of y."""
     mean_x, matrix, mean_y = (each.to(points) for each in gaussian_map(x, y, ridge=ridge))
-    return (points - mean_x) @ matrix + mean_y
+    moved = torch.empty_like(points)
+    count = max(1, PART // points.shape[1])
+    for before, after in zip(points.split(count), moved.split(count), strict=True):
+        after.copy_((before - mean_x) @ matrix + mean_y)
+    return moved

@@ -25,7 +25,8 @@ SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchm
 LARGEST_BAND, TILE = 256 * 256, 6  # positions that NNPACK gets at a time; rows of its tiles
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
-Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+Before = Callable[[Tensor], Tensor]  # what is done to the input, part by part
+Convolution = Callable[[Tensor, Tensor, Tensor | None, Before], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +38,27 @@ class Frozen:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The convolution."""
+        return self._of(x, torch.Tensor.contiguous)
+
+    def of_rectified(self, x: Tensor) -> Tensor:
+        """The convolution of relu(x), which is not made as a whole where x is large."""
+        return self._of(x, F.relu)
+
+    def _of(self, x: Tensor, before: Before) -> Tensor:
         if self._suits_tiles(x):
-            return tiles.convolve(x, self._tiled) + self.bias[:, None, None]
-        return _route(x, self.weight)(x, self.weight, self.bias)
+            return tiles.convolve(before(x), self._tiled) + self.bias[:, None, None]
+        return _route(x, self.weight)(x, self.weight, self.bias, before)
 
     def back(self, gradient: Tensor) -> Tensor:
         """The gradient in the input: a convolution with the flipped kernel."""
         if self._suits_tiles(gradient):
             return tiles.convolve_back(gradient, self._tiled)
-        return _route(gradient, self._flipped)(gradient, self._flipped, None)
+        convolve = _route(gradient, self._flipped)
+        return convolve(gradient, self._flipped, None, torch.Tensor.contiguous)
+
+    def prepare(self) -> None:
+        """Make the kernel of the way back."""
+        _ = self._flipped
 
     @functools.cached_property
     def _flipped(self) -> Tensor:
@@ -67,8 +80,8 @@ def _plain(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[0] == 1
 
 
-def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return F.conv2d(x, weight, bias, padding=1)
+def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
+    return F.conv2d(before(x), weight, bias, padding=1)
 
 
 def _route(x: Tensor, weight: Tensor) -> Convolution:
@@ -84,12 +97,12 @@ def winograd() -> Convolution | None:
             return None
         native = torch._nnpack_spatial_convolution
 
-        def whole(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-            return native(x.contiguous(), weight, bias, [1, 1], [1, 1])
+        def whole(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
+            return native(before(x).contiguous(), weight, bias, [1, 1], [1, 1])
 
-        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
             if x.shape[2] * x.shape[3] <= LARGEST_BAND:
-                return whole(x, weight, bias)
+                return whole(x, weight, bias, before)
             # Its workspace is twice the size of what goes in and out: a band at a time.
             height = max(TILE, LARGEST_BAND // x.shape[3] // TILE * TILE)
             out = x.new_empty((1, weight.shape[0], *x.shape[2:]))
@@ -97,7 +110,7 @@ def winograd() -> Convolution | None:
                 above = min(top, 1)
                 band = x[:, :, top - above : top + height + 1]
                 bottom = min(top + height, x.shape[2])
-                out[:, :, top:bottom] = whole(band, weight, bias)[
+                out[:, :, top:bottom] = whole(band, weight, bias, before)[
                     :, :, above : above + bottom - top
                 ]
             return out
@@ -107,7 +120,8 @@ def winograd() -> Convolution | None:
         weight = torch.randn(5, 8, 3, 3, generator=generator)
         bias = torch.randn(5, generator=generator)
         for offset in (bias, None):
-            error = (convolution(x, weight, offset) - _ordinary(x, weight, offset)).abs().max()
+            inputs = x, weight, offset, torch.Tensor.contiguous
+            error = (convolution(*inputs) - _ordinary(*inputs)).abs().max()
             if not error < TOLERANCE:
                 return None
     except (AttributeError, RuntimeError, TypeError):

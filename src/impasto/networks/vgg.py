@@ -6,7 +6,7 @@ places of the maxima. Both ways are written out here; autograd would keep every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,11 @@ from impasto.networks.convolution import Frozen
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
+
+threshold_backward = torch.ops.aten.threshold_backward
+
+Add = Callable[[str, Tensor | None], Tensor | None]
+"""Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +43,40 @@ class Encoder:
             return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
         return _encode(self, image, names)
 
+    def prepare(self, taps: Iterable[str]) -> None:
+        """Make now what the way back from some taps will need, before there is much in memory.
+
+        Made when it is asked for it would stay amid what comes and goes, and cut the heap in two.
+        """
+        for _, layer in self.layers[: 1 + _deepest(taps)]:
+            layer.prepare()
+
+    def trace(self, image: Image, taps: Iterable[str]) -> tuple[dict[str, Features], Trail]:
+        """The taps without a graph, and the trail that leads back from them."""
+        trail = Trail([], {})
+        with torch.no_grad():
+            found = _encode(self, image, taps, trail.passages)
+        trail.rectified.update({tap: found[tap] for tap in found if tap.startswith("relu")})
+        return found, trail
+
+    def back(self, trail: Trail, add: Add) -> Tensor | None:
+        """The gradient in the image; the trail is used up on the way, which frees its memory."""
+        total: Tensor | None = None  # the gradient in the convolution at hand
+        with torch.no_grad():
+            for number in range(len(trail.passages), -1, -1):
+                name, layer = self.layers[number]
+                total = add(name, total)
+                gradient = add(rectified := name.replace("conv", "relu"), None)
+                if gradient is not None:
+                    gradient = threshold_backward(gradient, trail.rectified.pop(rectified), 0)
+                    total = gradient if total is None else total.add_(gradient)
+                del gradient
+                if total is not None:
+                    total = layer.back(total)
+                if number:
+                    total = trail.passages.pop().back(total)
+        return None if total is None else total[0] / self.std
+
 
 @dataclass(frozen=True)
 class _Passage:
@@ -46,6 +85,26 @@ class _Passage:
     sign: Tensor  # positive where the gradient passes
     choice: Choice | None
 
+    def back(self, gradient: Tensor | None) -> Tensor | None:
+        """The gradient before it; the one behind it is used up."""
+        if gradient is None:
+            return None
+        threshold_backward.grad_input(gradient, self.sign, 0, grad_input=gradient)
+        return gradient if self.choice is None else halve_back(gradient, self.choice)
+
+
+@dataclass(frozen=True)
+class Trail:
+    """What the way back needs to know of the way there."""
+
+    passages: list[_Passage]  # between the convolutions, up to the deepest
+    rectified: dict[str, Features]  # the taps behind a rectification
+
+
+def _deepest(taps: Iterable[str]) -> int:
+    """The number of the convolution of the deepest tap."""
+    return max((list(CHANNELS).index(convolution(tap)) for tap in taps), default=-1)
+
 
 def _encode(
     encoder: Encoder, image: Image, taps: Iterable[str], passages: list[_Passage] | None = None
@@ -53,20 +112,18 @@ def _encode(
     """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
     wanted = set(taps)
     found: dict[str, Features] = {}
-    last = max((list(CHANNELS).index(convolution(tap)) for tap in wanted), default=-1)
+    last = _deepest(wanted)
     x = ((image - encoder.mean) / encoder.std)[None]
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
-        if number:
-            choice = None
-            if name.endswith("_1"):  # the maximum first: there is less to rectify then
-                x, choice = halve(x)
-            # In place where nobody else looks at the raw convolution, whose sign is as good.
-            sign = x
-            x = F.relu(x) if x is found.get(encoder.layers[number - 1][0]) else F.relu_(x)
-            if passages is not None:
-                passages.append(_Passage(sign, choice))
-            del sign, choice
-        x = layer(x)
+        choice = None
+        if number and name.endswith("_1"):  # the maximum first: there is less to rectify then
+            x, choice = halve(x)
+        if number and passages is not None:
+            passages.append(_Passage(x, choice))
+        del choice
+        # In place where nobody else looks at the raw convolution, whose sign is as good.
+        shared = number and x is found.get(encoder.layers[number - 1][0])
+        x = layer.of_rectified(x) if shared else layer(F.relu_(x) if number else x)
         if name in wanted:
             found[name] = x
         if (rectified := name.replace("conv", "relu")) in wanted:
@@ -79,11 +136,10 @@ class _Encoding(torch.autograd.Function):
     def forward(
         ctx: Any, image: Tensor, encoder: Encoder, taps: tuple[str, ...]
     ) -> tuple[Tensor, ...]:
-        passages: list[_Passage] = []
-        found = _encode(encoder, image, taps, passages)
+        found, trail = encoder.trace(image, taps)
         outputs = tuple(found[tap] for tap in taps)
-        ctx.save_for_backward(*outputs, *(each.sign for each in passages))
-        ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in passages]
+        ctx.save_for_backward(*outputs, *(each.sign for each in trail.passages))
+        ctx.encoder, ctx.taps, ctx.choices = encoder, taps, [each.choice for each in trail.passages]
         ctx.set_materialize_grads(False)
         return outputs
 
@@ -92,25 +148,19 @@ class _Encoding(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None, None]:
         count = len(ctx.taps)
         outputs, signs = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        arriving = dict(zip(ctx.taps, zip(gradients, outputs, strict=True), strict=True))
-        total: Tensor | None = None  # the gradient in the convolution at hand, ours to change
-        for number in range(len(signs), -1, -1):
-            name, layer = ctx.encoder.layers[number]
-            for tap in (name, name.replace("conv", "relu")):
-                gradient, output = arriving.get(tap, (None, None))
-                if gradient is None:
-                    continue
-                if tap != name:
-                    gradient = torch.ops.aten.threshold_backward(gradient, output, 0)
-                total = gradient.clone() if total is None else total.add_(gradient)
-            if total is None:
-                continue
-            total = layer.back(total)
-            if number:
-                sign, choice = signs[number - 1], ctx.choices[number - 1]
-                torch.ops.aten.threshold_backward.grad_input(total, sign, 0, grad_input=total)
-                total = total if choice is None else halve_back(total, choice)
-        return None if total is None else total[0] / ctx.encoder.std, None, None
+        trail = Trail(
+            [_Passage(*each) for each in zip(signs, ctx.choices, strict=True)],
+            {tap: x for tap, x in zip(ctx.taps, outputs, strict=True) if tap.startswith("relu")},
+        )
+        arriving = dict(zip(ctx.taps, gradients, strict=True))
+
+        def add(tap: str, total: Tensor | None) -> Tensor | None:
+            gradient = arriving.get(tap)
+            if gradient is None:
+                return total
+            return gradient.clone() if total is None else total.add_(gradient)
+
+        return ctx.encoder.back(trail, add), None, None
 
 
 def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder:
