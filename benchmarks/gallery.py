@@ -4,9 +4,9 @@
 
 A sketch is waited for from the wish to paint at 512 pixels to the first picture that can be seen.
 A page is what a browser asks for that has nothing in its cache: the list of forty paintings and
-their thumbnails over six connections, while five people leaf, once with the studio at rest, once
-while it paints. Readers and server share the machine. Writes `benchmarks/data/gallery.json` and
-the table in `docs/studio.md`.
+their thumbnails over six connections, while five people leaf, with the studio at rest and while it
+paints, and while fifty do. Readers and server share the machine. Writes
+`benchmarks/data/gallery.json` and the table in `docs/studio.md`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from impasto import files
 
 DOCS = ROOT / "docs" / "studio.md"
 BEGIN, END = "<!-- gallery: written by benchmarks/gallery.py -->", "<!-- end -->"
-READERS, PAGES, PAINTINGS, CONNECTIONS = 5, 12, 40, 6
+PAGES, PAINTINGS, CONNECTIONS = 6, 40, 6
 PAUSE = 2.0  # seconds between two pages, on average
 
 
@@ -62,18 +62,19 @@ async def read(port: int, times: list[float], sizes: list[int]) -> None:
             line.close()
 
 
-async def everybody(port: int) -> tuple[list[float], list[int]]:
+async def everybody(port: int, readers: int) -> tuple[list[float], list[int]]:
     times: list[float] = []
     sizes: list[int] = []
-    await asyncio.gather(*(read(port, times, sizes) for _ in range(READERS)))
+    await asyncio.gather(*(read(port, times, sizes) for _ in range(readers)))
     return times, sizes
 
 
-def measure(server: studio.Server, name: str) -> dict[str, Any]:
-    times, sizes = asyncio.run(everybody(server.port))
+def measure(server: studio.Server, name: str, readers: int) -> dict[str, Any]:
+    times, sizes = asyncio.run(everybody(server.port, readers))
     median, high = np.percentile(times, [50, 95])
     return {
         "the studio": name,
+        "readers": readers,
         "pages": len(times),
         "median ms": round(float(median), 1),
         "p95 ms": round(float(high), 1),
@@ -97,13 +98,14 @@ def sketches(server: studio.Server, times: int = 5) -> list[float]:
 
 def document(found: dict[str, Any]) -> None:
     """Write the table of the documentation anew."""
-    lines = ["| the studio | page: median, p95 |", "|---|---|"]
+    lines = ["| the studio | readers | page: median, p95 |", "|---|---|---|"]
     lines += [
-        f"| {row['the studio']} | {row['median ms']:.0f}, {row['p95 ms']:.0f} ms |"
+        f"| {row['the studio']} | {row['readers']} "
+        f"| {row['median ms']:.0f}, {row['p95 ms']:.0f} ms |"
         for row in found["rows"]
     ]
     words = (
-        f"{READERS} readers at once, a page about every {PAUSE:.0f} seconds each: the list of "
+        f"Readers at once, a page about every {PAUSE:.0f} seconds each: the list of "
         f"{PAINTINGS} paintings and their thumbnails, {found['rows'][0]['kilobytes of a page']} kB."
         f" Readers and server on one machine ({found['machine']}) whose load by "
         f"other programs was {found['load average before']}; by `benchmarks/gallery.py`. The first "
@@ -125,9 +127,9 @@ def main() -> None:
                 run = server.paint(method="adain", size=256, seed=number)
                 server.until(run["id"], "done")
             waited = sketches(server)
-            rows = [measure(server, "at rest")]
+            rows = [measure(server, "at rest", readers) for readers in (5, 50)]
             server.paint(size=512, steps=1000, stop="never")
-            rows.append(measure(server, "painting at 512 pixels"))
+            rows.append(measure(server, "painting at 512 pixels", 5))
         finally:
             server.end()
     found = {
