@@ -20,6 +20,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import impasto
 from impasto.cli import main
 from impasto.experiments import (
     EXPERIMENTS,
@@ -494,6 +495,16 @@ class TestRuns:
         assert not made.gallery.has(order)
         list(made.gallery.paint(order))
         assert made.gallery.has(order)
+
+    def test_a_picture_of_another_version_is_painted_again(
+        self, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = Reproduction(plan=plan, folder=tmp_path)
+        order = experiment("comparison").orders(plan)[0]
+        made.gallery.folder.mkdir()
+        list(made.gallery.paint(order))
+        monkeypatch.setattr(impasto, "__version__", "0.0.1")
+        assert not made.gallery.has(order)
 
     def test_command_makes_a_report_and_then_nothing(
         self, folders: dict[str, str], tmp_path: Path

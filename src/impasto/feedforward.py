@@ -32,7 +32,7 @@ from impasto.types import Features, Image, Losses, Points
 # correlations is chance, and whitened it paints blotches.
 FITS = transfers(doubt=1.0)
 SAMPLE = 2**23  # numbers that a map is fitted to; of more points a random part
-BORDER, MOST = 3, 32  # of the mirrored frame: positions of the deepest level, but at most pixels
+BORDER = 2  # of the mirrored frame: positions of the level
 BYTES = 2500.0  # per pixel of a pass over the whole image (benchmarks/memory.py)
 
 
@@ -56,13 +56,15 @@ class Passes:
     ) -> Iterator[Image]:
         """The image after each pass; the first ones may be done already."""
         height, width = content.shape[1:]
-        border = _border((height, width), max(self.recipe.passes))
-        image = _padded(content, border)
-        mask = None if visible is None else _padded(visible[None], border)[0]
+        image = content
         with torch.no_grad():
             for level in self.recipe.passes[done:]:
-                image = self._rebuilt(self._reader(image, [level], mask), image, level)
-                yield image[:, border : border + height, border : border + width]
+                border = _border((height, width), level)
+                framed = _framed(image, border)
+                mask = None if visible is None else _framed(visible[None], border)[0]
+                framed = self._rebuilt(self._reader(framed, [level], mask), framed, level)
+                image = framed[:, border : border + height, border : border + width]
+                yield image
 
     @cached_property
     def _targets(self) -> dict[str, Points]:
@@ -201,14 +203,15 @@ def _spread(target: Features) -> Tensor:
     return (target - target.mean((2, 3), keepdim=True)).square().sum().clamp_min(1e-6)
 
 
-def _padded(image: Image, border: int) -> Image:
+def _framed(image: Image, border: int) -> Image:
     """The image in a mirrored frame, its sides whole strides of the deepest level."""
     height, width = image.shape[1:]
-    pads = (border, border + -width % STRIDE, border, border + -height % STRIDE)
+    pads = (border, border + -(width + 2 * border) % STRIDE)
+    pads += (border, border + -(height + 2 * border) % STRIDE)
     return F.pad(image[None], pads, mode="reflect")[0]
 
 
-def _border(size: tuple[int, int], deepest: int) -> int:
+def _border(size: tuple[int, int], level: int) -> int:
     """The width of the frame: zeros that the encoder pads with would paint one of their own."""
-    border = min(MOST, BORDER * 2 ** (deepest - 1))
+    border = BORDER * 2 ** (level - 1)
     return border if min(size) >= 2 * border else STRIDE

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+import impasto
 from impasto import api, files, imagefile
 from impasto.experiments.plan import Order, Plan, Source
 from impasto.maths.raster import scaled
@@ -31,13 +32,15 @@ class Gallery:
         return self.folder / f"{order.name}.png"
 
     def has(self, order: Order) -> bool:
-        """Whether a picture is there and was made by this very recipe."""
+        """Whether a picture is there and was made by this very recipe and version."""
         try:
-            told = imagefile.read_whole(self.path(order))[1]["recipe"]
+            record = imagefile.read_whole(self.path(order))[1]
+            told, version = record["recipe"], record["impasto"]
         except (ImpastoError, KeyError):
             return False
         wanted = order.recipe.to_dict()
-        return all(told[name] == wanted.get(name) for name in told)
+        same = all(told[name] == wanted.get(name) for name in told)
+        return same and version == impasto.__version__
 
     def check(self, orders: Iterable[Order]) -> None:
         """Look at all that will be needed: what is broken or missing is told before the work."""
