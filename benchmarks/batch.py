@@ -28,8 +28,10 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the worker whose processor time is tak
 from impasto import files, imagefile
 from impasto.batch import tasks
 from impasto.batch.worker import Order, Worker
+from impasto.optimize import SHALLOW
 from impasto.recipe import Recipe
 from impasto.samples import locate
+from impasto.scene import plan
 
 OUTPUT = Path(__file__).parent / "data" / "batch.json"
 PAGE = Path(__file__).parent.parent / "docs" / "batch.md"
@@ -99,7 +101,7 @@ def cost(size: int = 512, *methods: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             {"content": str(locate("astronaut")), "style": str(locate("cypresses")), "steps": steps}
-            | {"method": method, "stop": "never", "size": size}
+            | {"method": method, "stop": "never", "size": size, "shallow": 0}
             for method in methods or STUDY
             if method in METHOD.metadata["choices"]
             for steps in (FEW, MORE)
@@ -162,6 +164,7 @@ def engine_lines(data: dict) -> list[str]:
 
 def cost_lines(data: dict) -> list[str]:
     found = data["cost"]
+    size = found["size"]
     lines = [
         f"| method | before the first step | a step | a picture | {PAIRS} pictures |",
         "|---|---|---|---|---|",
@@ -169,7 +172,11 @@ def cost_lines(data: dict) -> list[str]:
     total, extras, pictures = 0.0, found["of a picture that is there"], PAIRS * len(STUDY)
     missing = [name for name in STUDY if name not in found["processor seconds"]]
     for method, taken in found["processor seconds"].items():
-        picture = taken["before"] + taken["step"] * Recipe(method=method).steps
+        looks = sum(
+            stage.steps * stage.work / size**2
+            for stage in plan((size, size), Recipe(method=method))
+        )
+        picture = taken["before"] + taken["step"] * looks
         hours = picture * PAIRS / 3600
         total += hours if method in STUDY else 0
         before, step = f"{taken['before']:.1f} s", f"{taken['step']:.2f} s"
@@ -179,7 +186,8 @@ def cost_lines(data: dict) -> list[str]:
     known = ", ".join(f"`{name}`" for name in STUDY if name not in missing)
     lines += [
         "",
-        f"Processor time of one thread at {found['size']}², the default of {Recipe().steps} steps; "
+        f"Processor time of one thread at {size}², the default of {Recipe().steps} steps, of which "
+        f"{Recipe().shallow} look at the shallow layers alone and count {SHALLOW} each; "
         f"torch {found['torch']}. Together for {known}: **{total:.0f} core hours**,",
         f"{total / 64 * 60:.0f} minutes on 64 cores. A score takes {extras['score']:.1f} s more, "
         f"for all {pictures:,} {extras['score'] * pictures / 3600:.0f} core hours,",

@@ -30,9 +30,12 @@ from impasto.types import Losses
 
 LOOKS = 30
 AVERAGED = 10  # last iterates
-ONE, TWO = ((1, 30),), ((2, 40), (1, 20))  # (divisor of the size, steps): the same work
+# (divisor of the size, steps, whether of the shallow layers alone): the same work
+ONE, TWO = ((1, 30, False),), ((2, 40, False), (1, 20, False))
+EARLY = ((1, 26, True), (1, 18, False))
 ADAM = {"optimizer": "adam"}
-WAYS: dict[str, tuple[tuple[tuple[int, int], ...], dict]] = {
+WAYS: dict[str, tuple[tuple[tuple[int, int, bool], ...], dict]] = {
+    "lbfgs, color, shallow layers first": (EARLY, {}),
     "lbfgs, color": (ONE, {}),
     "adam, cosine, color": (ONE, ADAM),
     "lbfgs, color, two scales": (TWO, {}),
@@ -50,9 +53,11 @@ def looks(scene: api.Scene, stages: list[Stage], recipe: Recipe) -> Iterator[tup
     """The states of a descent and the looks that each has cost."""
     spent = [0.0]
 
-    def objective(size: tuple[int, int]):
-        evaluate = scene.objective_at(size)
-        share = size[0] * size[1] / (scene.size[0] * scene.size[1])
+    objective_of = scene.objectives()
+
+    def objective(stage: Stage):
+        evaluate = objective_of(stage)
+        share = stage.work / Stage(scene.size, 1).work
 
         def look(image: torch.Tensor):
             spent[0] += share
@@ -70,10 +75,13 @@ def looks(scene: api.Scene, stages: list[Stage], recipe: Recipe) -> Iterator[tup
 def run(images: Path, pair: tuple[str, str], size: int, way: str) -> Losses:
     """The losses of the last image that 30 looks led to."""
     shape, settings = WAYS[way]
-    recipe = Recipe(size=size, stop="never", steps=sum(n for _, n in shape), **settings)
+    recipe = Recipe(size=size, stop="never", steps=sum(n for _, n, _ in shape), **settings)
     job = api.open_job(images / "photos" / pair[0], images / "paintings" / pair[1], recipe)
     scene = job.scene
-    stages = [Stage(scaled(scene.size, round(size / part)), steps) for part, steps in shape]
+    stages = [
+        Stage(scaled(scene.size, round(size / part)), steps, shallow=shallow)
+        for part, steps, shallow in shape
+    ]
     kept: list[torch.Tensor] = []
     for spent, state in looks(scene, stages, recipe):
         if kept and spent > LOOKS + 1:

@@ -30,7 +30,7 @@ STARTS = ("color", "adain", "ost", "ost+histogram")
 
 def follow(content: Path, style: Path, start: str, size: int, steps: int) -> dict[str, list[float]]:
     """The total losses, and the seconds from the opened pictures to each."""
-    recipe = Recipe(start=start, size=size, steps=steps, stop="never")
+    recipe = Recipe(start=start, size=size, steps=steps, stop="never", shallow=0)
     began = time.monotonic()
     job = api.open_job(str(content), str(style), recipe)
     losses, seconds = [], []

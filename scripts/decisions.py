@@ -101,7 +101,7 @@ def scales(images: Path) -> dict[str, Any]:
 
 
 def paint(images: Path, pair: str, **settings: Any) -> api.Result:
-    common = {"size": SIZE, "stop": "never", "scales": 1}
+    common = {"size": SIZE, "stop": "never", "scales": 1, "shallow": 0}
     return api.stylize(*paths_of(images, pair), **common, **settings)
 
 

@@ -20,7 +20,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import impasto
 from impasto.cli import main
 from impasto.experiments import (
     EXPERIMENTS,
@@ -503,7 +502,7 @@ class TestRuns:
         order = experiment("comparison").orders(plan)[0]
         made.gallery.folder.mkdir()
         list(made.gallery.paint(order))
-        monkeypatch.setattr(impasto, "__version__", "0.0.1")
+        monkeypatch.setattr("impasto.__version__", "0.0.1")
         assert not made.gallery.has(order)
 
     def test_command_makes_a_report_and_then_nothing(

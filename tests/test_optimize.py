@@ -28,6 +28,10 @@ def bowl(size):
     return evaluate
 
 
+def bowl_of(stage):
+    return bowl(stage.size)
+
+
 def start(size=SIZE):
     return State(torch.full((3, *size), 0.5, dtype=torch.float64))
 
@@ -38,7 +42,7 @@ LONG = (Stage(SIZE, 200),)
 def run(recipe, stages=LONG, state=None, **rest):
     return list(
         descend(
-            state or start(stages[0].size), recipe=recipe, stages=stages, objective=bowl, **rest
+            state or start(stages[0].size), recipe=recipe, stages=stages, objective=bowl_of, **rest
         )
     )
 
@@ -85,7 +89,7 @@ def test_lbfgs_finds_the_best_color_that_exists():
         start(),
         recipe=Recipe(optimizer="lbfgs", stop="never"),
         stages=[Stage(SIZE, 40)],
-        objective=lambda size: evaluate,
+        objective=lambda stage: evaluate,
     )
     expected = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)[:, None, None]
     assert (step.best - expected).abs().max() < 1e-6
@@ -109,6 +113,15 @@ def test_the_losses_of_a_step_are_those_of_its_image():
         assert step.best_losses.total <= step.losses.total
 
 
+def test_stages_of_one_size_are_one_descent():
+    one, two = (
+        run(Recipe(stop="never"), stages)
+        for stages in ([Stage(SIZE, 9)], [Stage(SIZE, 4, shallow=True), Stage(SIZE, 5)])
+    )
+    assert torch.equal(one[-1][0].image, two[-1][0].image)
+    assert two[4][0].progress < one[4][0].progress  # the first ones are cheap
+
+
 def test_indices_progress_and_the_last_reason():
     steps = [step for step, _ in run(Recipe(stop="never"), [Stage((3, 2), 4), Stage(SIZE, 5)])]
     assert [step.index for step in steps] == list(range(10))
@@ -122,7 +135,7 @@ def test_indices_progress_and_the_last_reason():
 @pytest.mark.parametrize("cut", range(9))
 def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path, optimizer, cut):
     recipe = Recipe(optimizer=optimizer, stop="never")
-    stages = [Stage((3, 2), 4), Stage(SIZE, 5)]
+    stages = [Stage((3, 2), 2, shallow=True), Stage((3, 2), 2), Stage(SIZE, 5)]
     whole = run(recipe, stages)
     path = tmp_path / "run"
     history = [step.losses for step, _ in whole[: cut + 1]]
@@ -156,7 +169,7 @@ def test_until_ends_sooner():
 
 
 def test_a_loss_of_nan_is_an_error():
-    def broken(size):
+    def broken(stage):
         return lambda image: (Losses(float("nan"), 0.0, 0.0), image)
 
     with pytest.raises(ImpastoError, match="smaller learning rate"):
@@ -164,7 +177,7 @@ def test_a_loss_of_nan_is_an_error():
 
 
 def test_zero_is_the_end():
-    def nothing(size):
+    def nothing(stage):
         return lambda image: (Losses(0.0, 0.0, 0.0), torch.zeros_like(image))
 
     steps = list(descend(start(), recipe=Recipe(), stages=[Stage(SIZE, 3)], objective=nothing))
@@ -199,7 +212,7 @@ def test_stop_rules():
 def test_a_flat_run_stops_early():
     generator = torch.Generator().manual_seed(0)
 
-    def plateau(size):
+    def plateau(stage):
         return lambda image: (
             Losses(1.0, 0.0, 1.0),
             torch.randn(image.shape, generator=generator).to(image),

@@ -316,3 +316,37 @@ def test_the_words_need_no_torch():
     script = "import sys, impasto.recipe; print(*({'torch', 'numpy', 'PIL'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+class TestEarly:
+    def test_the_layers_up_to_the_third_block_with_their_weights(self):
+        recipe = Recipe(method="gram", alpha=0.01)
+        assert recipe.early.style_layers == {
+            name: recipe.style_layers[name] for name in ("relu1_1", "relu2_1", "relu3_1")
+        }
+        assert recipe.early.content_layer == "conv3_1"
+        assert recipe.early.alpha == recipe.alpha
+
+    def test_a_content_layer_that_is_shallow_stays(self):
+        assert Recipe(content_layer="relu2_2").early.content_layer == "relu2_2"
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"shallow": 0},
+            {"alpha": 1.0},
+            {"optimizer": "adam"},
+            {"budget": 60.0},
+            {"layer_weights": (0, 0, 0, 1, 1)},
+            {"layer_weights": (1, 1, 1, 0, 0)},
+            {"method": "wct"},
+            {"method": "wct", "decode": "optimize"},
+            {"layers": ("conv4_1", "conv5_1")},
+            {"layers": ("conv1_1", "conv2_2")},
+        ],
+    )
+    def test_none_where_all_steps_are_alike(self, settings):
+        assert Recipe(**settings).early is None
+
+    def test_none_in_the_procedure_of_the_paper(self):
+        assert Recipe.of("paper").early is None

@@ -42,12 +42,18 @@ def last(scene, **rest):
     size=st.tuples(st.integers(32, 5000), st.integers(32, 5000)),
     steps=st.integers(1, 500),
     scales=st.integers(0, 6),
+    shallow=st.integers(0, 50),
 )
-def test_a_plan_makes_all_steps_from_coarse_to_fine(size, steps, scales):
-    stages = plan(size, steps, scales)
+def test_a_plan_makes_all_steps_from_coarse_to_fine(size, steps, scales, shallow):
+    stages = plan(size, Recipe(steps=steps, scales=scales, shallow=shallow))
     assert sum(stage.steps for stage in stages) == steps
     assert all(stage.steps >= 1 for stage in stages)
     assert stages[-1].size == size
+    assert not any(stage.shallow for stage in stages[1:])
+    if stages[0].shallow:
+        early, late = stages.pop(0), stages[0]
+        assert early.size == late.size
+        assert early.steps <= min(shallow, 2 * late.steps)
     for coarse, fine in pairwise(stages):
         assert max(fine.size) / max(coarse.size) == pytest.approx(2, rel=0.05)
     assert all(min(stage.size) >= min(SMALLEST_COARSE_SIDE, *size) for stage in stages)
@@ -59,7 +65,7 @@ def test_the_style_loss_falls(encoder, photo, painting):
     steps = [
         step
         for step, _ in paint(
-            arrange(Recipe(size=64, steps=12), encoder, *map(picture, (photo, painting)))
+            arrange(Recipe(size=64, steps=12, shallow=0), encoder, *map(picture, (photo, painting)))
         )
     ]
     assert steps[-1].losses.style < 0.5 * steps[0].losses.style
@@ -263,3 +269,38 @@ def test_of_a_picture_that_is_shrunk_only_the_image_is_kept():
     kept = original(Picture(rgb), (40, 60), torch.device("cpu"))
     assert kept.pixels.nbytes == 40 * 60 * 3 * 4
     assert kept.image.shape == (3, 40, 60)
+
+
+def test_first_steps_look_at_shallow_layers_alone(encoder, photo, painting):
+    recipe = Recipe(size=64, steps=9, shallow=4)
+    steps = [step for step, _ in paint(arrange(recipe, encoder, picture(photo), picture(painting)))]
+    layers = [list(step.losses.layers) for step in steps]
+    assert layers[:4] == [["conv1_1", "conv2_1", "conv3_1"]] * 4
+    assert layers[4:] == [list(recipe.style_layers)] * 6
+    assert steps[-1].best_losses.layers.keys() == recipe.style_layers.keys()
+
+
+def test_shallow_steps_are_cheap_and_lead_most_of_the_way(encoder, photo, painting):
+    def style(**settings):
+        recipe = Recipe(size=96, stop="never", **settings)
+        scene = arrange(recipe, encoder, picture(photo), picture(painting))
+        *_, (step, _) = paint(scene)
+        return step.losses.style
+
+    assert style(steps=18, shallow=12) < style(steps=6 + 5, shallow=0)
+
+
+def test_shallow_steps_in_blocks_are_those_of_the_whole(encoder, photo, painting):
+    recipe = Recipe(size=300, scales=1, steps=3, shallow=2)
+    whole, blocks = (
+        [
+            step.losses
+            for step, _ in paint(
+                arrange(recipe, encoder, picture(photo), picture(painting), memory=memory)
+            )
+        ]
+        for memory in (math.inf, 1e8)
+    )
+    assert [len(losses.layers) for losses in blocks] == [3, 3, 5, 5]
+    for one, other in zip(whole, blocks, strict=True):
+        assert other.total == pytest.approx(one.total, rel=0.01)

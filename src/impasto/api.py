@@ -249,6 +249,8 @@ def repeatable(record: dict[str, Any]) -> Recipe:
                 raise TypeError("inputs")
         memory = record["machine"]["memory"] or record["recipe"]["memory"]
         known = {"steps": planned, "budget": 0.0, "memory": memory}
+        if record["recipe"]["budget"]:  # no step of it was shallow
+            known["shallow"] = 0
         return Recipe.from_dict({**record["recipe"], **known})
     except ImpastoError:
         raise

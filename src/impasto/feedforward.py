@@ -206,9 +206,8 @@ def _spread(target: Features) -> Tensor:
 def _framed(image: Image, border: int) -> Image:
     """The image in a mirrored frame, its sides whole strides of the deepest level."""
     height, width = image.shape[1:]
-    pads = (border, border + -(width + 2 * border) % STRIDE)
-    pads += (border, border + -(height + 2 * border) % STRIDE)
-    return F.pad(image[None], pads, mode="reflect")[0]
+    right, bottom = (border + -(side + 2 * border) % STRIDE for side in (width, height))
+    return F.pad(image[None], (border, right, border, bottom), mode="reflect")[0]
 
 
 def _border(size: tuple[int, int], level: int) -> int:

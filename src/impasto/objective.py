@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -66,6 +66,12 @@ class Objective:
         assert gradient is not None  # there is always a tap
         gradient = gradient if found[0] is None else gradient + found[0]
         return losses_of(total, content, layers, style), gradient
+
+    def of(self, recipe: Recipe) -> Objective:
+        """The same pictures under a recipe that looks at some of the layers."""
+        with torch.no_grad():
+            features = self.encoder(self.content, [recipe.content_layer])[recipe.content_layer]
+        return replace(self, recipe=recipe, content_features=features)
 
     def losses(self, image: Image) -> Losses:
         """The losses at an image."""

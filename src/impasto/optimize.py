@@ -19,6 +19,7 @@ Evaluation = tuple[Losses, Tensor]
 
 WINDOW = 20  # steps over which the slope of the style loss is taken
 FLAT = 0.01  # a relative fall of the style loss over the window that is not worth going on for
+SHALLOW = 0.45  # what a look at the shallow layers costs, in looks at all of them
 PAPER_AVERAGE, PAPER_DIFFERENCE = 0.99, 0.001  # of the public code
 
 
@@ -42,6 +43,12 @@ class Stage:
 
     size: tuple[int, int]
     steps: int
+    shallow: bool = False  # of the shallow layers alone
+
+    @property
+    def work(self) -> float:
+        """What an update costs, in pixels that the whole network looks at."""
+        return math.prod(self.size) * (SHALLOW if self.shallow else 1)
 
 
 class Optimizer(Protocol):
@@ -140,7 +147,7 @@ class LBFGS:
         return torch.add(image, direction, alpha=length).clamp_(0, 1), memory
 
     def enlarge(self, memory: tuple[Any, ...], size: tuple[int, int]) -> tuple[Any, ...]:
-        """Curvature is that of one objective: another size begins anew."""
+        """Curvature is that of one size: another begins anew."""
         return ()
 
     def bytes(self, numbers: int) -> float:
@@ -185,20 +192,20 @@ def descend(
     *,
     recipe: Recipe,
     stages: Sequence[Stage],
-    objective: Callable[[tuple[int, int]], Evaluate],
+    objective: Callable[[Stage], Evaluate],
     enlarge: Callable[[Image, tuple[int, int]], Image] = resize,
     until: int | None = None,
 ) -> Iterator[tuple[Step, State]]:
     """Steps from a state through the stages; the losses of a step are those of its image.
 
-    ``objective`` gives the function to descend on at a size, ``enlarge`` the image with which
-    the next stage begins. The last step says why it is the last. ``until`` ends after so many
+    ``objective`` gives the function to descend on in a stage, ``enlarge`` the image with which
+    one of another size begins. The last step says why it is the last. ``until`` ends after so many
     updates, whatever the plan says.
     """
     optimizer = OPTIMIZERS[recipe.optimizer]
     steps = sum(stage.steps for stage in stages)
     until = steps if until is None else min(until, steps)
-    evaluate = objective(stages[state.stage].size)
+    evaluate = objective(stages[state.stage])
     at: Evaluation | None = None
     stuck = False  # no way down was found, and there is no memory of curvature to blame
     while True:
@@ -215,15 +222,12 @@ def descend(
         stuck = image is state.image and not state.memory
         state = replace(state, image=image, memory=memory, index=state.index + 1)
         if not last and state.index >= sum(stage.steps for stage in stages[: state.stage + 1]):
-            size = stages[state.stage + 1].size
-            state = State(
-                image=enlarge(image, size),
-                index=state.index,
-                stage=state.stage + 1,
-                memory=optimizer.enlarge(memory, size),
-            )
+            before, stage = stages[state.stage : state.stage + 2]
+            if stage.size != before.size:
+                image, memory = enlarge(image, stage.size), optimizer.enlarge(memory, stage.size)
+            state = State(image=image, index=state.index, stage=state.stage + 1, memory=memory)
             del evaluate, at  # of the size before: there may be no room for both
-            evaluate, at = objective(size), None
+            evaluate, at = objective(stage), None
 
 
 def _step(state: State, losses: Losses, stages: Sequence[Stage], reason: str) -> Step:
@@ -265,9 +269,8 @@ def _stage_progress(state: State, stages: Sequence[Stage]) -> float:
 def _progress(index: int, stages: Sequence[Stage]) -> float:
     done = work = 0.0
     for stage in stages:
-        pixels = math.prod(stage.size)
-        work += stage.steps * pixels
-        done += min(stage.steps, max(0, index)) * pixels
+        work += stage.steps * stage.work
+        done += min(stage.steps, max(0, index)) * stage.work
         index -= stage.steps
     return done / work if work else 1.0
 

@@ -171,19 +171,36 @@ class Scene:
             done=done,
         )
 
-    def objective_at(self, size: tuple[int, int]) -> Evaluate:
+    def objectives(self) -> Callable[[Stage], Evaluate]:
+        """The objective of every stage; those of one size look at the pictures once."""
+        built: dict[tuple[int, int], Evaluate] = {}
+
+        def objective_of(stage: Stage) -> Evaluate:
+            early = self.recipe.early if stage.shallow else None
+            if early and self.side_at(stage.size) is not None:
+                return self.objective_at(stage.size, early)
+            if stage.size not in built:
+                built.clear()  # there may be no room for both
+                built[stage.size] = self.objective_at(stage.size)
+            whole = built[stage.size]
+            return whole.of(early) if early and isinstance(whole, objective.Objective) else whole
+
+        return objective_of
+
+    def objective_at(self, size: tuple[int, int], recipe: Recipe | None = None) -> Evaluate:
         """The objective at a coarser size, the style shrunk as much as the content."""
+        recipe = recipe or self.recipe
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
         side = self.side_at(size)
         heap.trim()  # what the size before has left
         build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
-        if self.recipe.method in FEED_FORWARD:
+        if recipe.method in FEED_FORWARD:
             build = feedforward.build
         elif side is not None:
             build = partial(blockwise.build, side=side)
         built = build(
-            self.recipe,
+            recipe,
             self.encoder,
             *pictures,
             visible=_resized_mask(self.visible, size),
@@ -275,7 +292,7 @@ def _paint(
         yield from _forward(scene, state or State(scene.content), until or len(recipe.passes))
         return
     deadline = began + recipe.budget * (1 - RESERVE) if recipe.budget else None
-    stages = plan(scene.size, recipe.steps, recipe.scales)
+    stages = plan(scene.size, recipe)
     if deadline is not None and (len(stages) > 1 or recipe.optimizer == "adam"):
         stages = _within(scene, stages, deadline, clock)  # the others need no plan to end well
     state = state or State(resize(scene.start, stages[0].size))
@@ -285,7 +302,7 @@ def _paint(
         state,
         recipe=recipe,
         stages=stages,
-        objective=scene.objective_at,
+        objective=scene.objectives(),
         enlarge=scene.enlarge,
         until=until,
     ):
@@ -332,9 +349,14 @@ def _is_additive(recipe: Recipe) -> bool:
     )
 
 
-def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
-    """Sizes from coarse to fine, each twice the one before, and the updates made at each."""
-    scales = scales or 1 + max(0, round(math.log2(max(size) / COARSE)))
+def plan(size: tuple[int, int], recipe: Recipe, steps: int = 0) -> list[Stage]:
+    """Sizes from coarse to fine, each twice the one before, and the updates made at each.
+
+    The first ones at the coarsest size are shallow. In all there are those of the recipe, or as
+    many as are asked for.
+    """
+    steps = steps or recipe.steps
+    scales = recipe.scales or 1 + max(0, round(math.log2(max(size) / COARSE)))
     sizes = [size]
     while len(sizes) < min(scales, steps):
         half = scaled(size, round(max(size) / 2 ** len(sizes)))
@@ -346,7 +368,13 @@ def plan(size: tuple[int, int], steps: int, scales: int) -> list[Stage]:
         rest = len(sizes) - number - 1
         counts.append(min(max(1, round(left / (2 - 0.5**rest))), left - rest))
         left -= counts[-1]
-    return [Stage(size, count) for size, count in zip(reversed(sizes), counts, strict=True)]
+    stages = [Stage(size, count) for size, count in zip(reversed(sizes), counts, strict=True)]
+    first = stages[0]
+    shallow = min(recipe.shallow, first.steps * 2 // 3) if recipe.early else 0
+    if shallow:
+        early, late = Stage(first.size, shallow, shallow=True), first.steps - shallow
+        stages[:1] = [early, replace(first, steps=late)]
+    return stages
 
 
 def forecast(scene: Scene, clock: Callable[[], float] = time.monotonic) -> float:
@@ -357,7 +385,7 @@ def forecast(scene: Scene, clock: Callable[[], float] = time.monotonic) -> float
         for _ in scene.passes(size):
             pass
         return (clock() - before) * math.prod(scene.size) / math.prod(size)
-    stages = plan(scene.size, scene.recipe.steps, scene.recipe.scales)
+    stages = plan(scene.size, scene.recipe)
     return _pace(scene, stages[0].size, clock) * _work(scene, stages)
 
 
@@ -382,7 +410,7 @@ def _within(
     pace = _pace(scene, stages[0].size, clock)
     left = deadline - clock()
     for steps in range(recipe.steps, len(stages) - 1, -1):
-        shorter = plan(scene.size, steps, recipe.scales)
+        shorter = plan(scene.size, recipe, steps)
         if _work(scene, shorter) * pace <= left:
             return shorter
     # Not even a step at the final size: the deadline ends it before, and the coarse is enlarged.
@@ -404,7 +432,7 @@ def _work(scene: Scene, stages: list[Stage]) -> float:
     A build costs about a step: content and style are encoded once per size.
     """
     return sum(
-        (stage.steps + 1) * math.prod(stage.size) * (IN_BLOCKS if scene.side_at(stage.size) else 1)
+        (stage.steps + 1) * stage.work * (IN_BLOCKS if scene.side_at(stage.size) else 1)
         for stage in stages
     )
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     check_inputs(facts, job)
     _, state, history = runfile.load(arguments.checkpoint, job.scene.device)
-    stages = plan(job.scene.size, recipe.steps, recipe.scales)
+    stages = plan(job.scene.size, recipe)
     if tuple(state.image.shape[-2:]) != stages[state.stage].size:
         raise ImpastoError("the content has another shape than the one that the run began with")
     _, code = paint(

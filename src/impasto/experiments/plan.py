@@ -103,9 +103,11 @@ class Plan:
         """A recipe at the size of the plan.
 
         All start from the content, as in the paper: the transport of colors with which we begin
-        otherwise is a transfer of its own, that no loss should be given credit for.
+        otherwise is a transfer of its own, that no loss should be given credit for. And every
+        step looks at all layers.
         """
         own: dict[str, Any] = {"size": self.size, "steps": self.steps, "start": "content"}
+        own["shallow"] = 0
         if preset == "paper":  # and no end before the last step: all are to be compared
             own |= {"steps": self.paper_steps, "stop": "never"}
         return Recipe.from_dict(

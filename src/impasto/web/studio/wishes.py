@@ -51,6 +51,7 @@ def sketch_of(recipe: Recipe, content: tuple[int, int], style: tuple[int, int]) 
         style_size=max(round(strokes * side / size), _least_side(style)),
         steps=min(recipe.steps, SKETCH_STEPS),
         scales=1,
+        shallow=0,  # it must show what every setting does
         budget=0.0,
     )
 
