@@ -336,6 +336,12 @@ class TestAlignment:
         assert not wins
         assert alignment.verdict(found, "x", ["gram"])[1]
 
+    def test_better_ones_are_told(self) -> None:
+        equal = {name: [0.3, 0.2, 0.25] for name in alignment.SCORES}
+        found = {"cmd": equal, "swd": {**equal, "correlations": [0.1, 0.1, 0.1]}, "mmd": equal}
+        assert alignment.better_ones(found).endswith("than CMD: swd by correlations. ")
+        assert not alignment.better_ones({"cmd": equal, "mmd": equal})
+
 
 class TestVotes:
     """The paper's table, checked by another library."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +42,7 @@ def _integral(rows: Tensor) -> Curves:
         parts, sums = _counted(rows, *knots), _added(rows, *knots)
         shares = _summed(parts) / count
     else:
-        sums = double(rows.sort(1).values)
+        sums = double(_ranked(rows))
     totals = _summed(sums) / count
 
     def integral(share: Tensor) -> Tensor:
@@ -59,7 +60,7 @@ def _integral(rows: Tensor) -> Curves:
 
 
 def _by_sorting(rows: Tensor, integral: Curves) -> Curves:
-    ranked, count = rows.sort(1).values, rows.shape[1]
+    ranked, count = _ranked(rows), rows.shape[1]
     ranks = torch.arange(count, dtype=torch.int32, device=rows.device)
     other = ranked.diff(dim=1) != 0
     edge = other.new_ones((len(rows), 1))
@@ -95,6 +96,13 @@ def _by_counting(rows: Tensor, integral: Curves) -> Curves:
         return found
 
     return move
+
+
+def _ranked(rows: Tensor) -> Tensor:
+    """Every row in order; on a CPU by NumPy, which does it several times faster."""
+    if rows.device.type != "cpu":
+        return rows.sort(1).values
+    return torch.from_numpy(np.sort(rows.detach().numpy(), axis=1))
 
 
 def _knots(rows: Tensor) -> tuple[Tensor, Tensor]:
