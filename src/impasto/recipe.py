@@ -321,8 +321,7 @@ class Recipe:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # By the number of steps alone: the strokes are there early, the rest is a lower loss. Those of
-    # the shallow layers are the same in all of them.
+    # By the number of steps alone: the strokes are there early, the rest is a lower loss.
     "fast": {"steps": 36},
     "balanced": {},
     "best": {"steps": 200},
