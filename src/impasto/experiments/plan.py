@@ -122,7 +122,9 @@ class Plan:
 QUICK: Mapping[str, Any] = {
     "size": 128,
     "steps": 30,
-    "paper_steps": 100,
+    "paper_steps": 60,
+    "shown": 4,
+    "measured": 4,
     "toy_steps": 1000,
     "timed_size": 256,
     "timed_steps": 5,
