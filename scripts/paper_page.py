@@ -27,7 +27,7 @@ Written by `scripts/paper_page.py` from a run of `impasto paper`.
 
 ```
 pip install impasto[demo,paper]
-impasto paper -o report --quick      # about ten minutes on two cores: four pairs of 128 pixels, few steps
+impasto paper -o report --quick      # about ten minutes on two cores: four pairs, 128 pixels
 impasto paper -o report              # 256 pixels; some hours on two cores
 impasto paper -o report --only alignment,toy --size 512
 impasto paper -o report --contents my-photos --styles my-paintings
