@@ -125,8 +125,10 @@ def test_two_pictures_become_one_before_ones_eyes(opened, tmp_path):
     assert len(live) >= 2  # a sketch first, then it sharpens
 
     expect(page.locator("#curve svg")).to_have_attribute(
-        "aria-label", re.compile(r"Style loss: from [\d.]+ to [\d.]+ in 12 steps")
+        "aria-label",
+        re.compile(r"Style loss: from [\d.]+ to [\d.]+ in 4 steps, after 8 of shallow"),
     )
+    expect(page.locator("#curve polyline")).to_have_count(2)  # the deep layers joined
     result = page.locator("#after")
     expect(result).to_have_attribute("alt", "rocket.png in the style of Van Gogh, Irises")
     assert result.evaluate("image => image.decode().then(() => image.naturalWidth)") == 96

@@ -58,7 +58,9 @@ class RunOut(BaseModel):
     steps: int
     seconds: float
     reason: str = Field(description="why it ended: steps, flat, budget, stopped, …")
-    history: list[tuple[float, float]] = Field(description="style and content loss per step")
+    history: list[tuple[float, float, int]] = Field(
+        description="per step: style loss, content loss, and the number of style layers they are of"
+    )
 
 
 class RunsOut(BaseModel):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from PIL import Image
 
@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS runs (
     record TEXT NOT NULL DEFAULT 'null', history TEXT NOT NULL DEFAULT '[]');
 CREATE INDEX IF NOT EXISTS runs_by_time ON runs (created);
 """
+History: TypeAlias = tuple[tuple[float, float, int], ...]
+"""Per step: style loss, content loss, and the number of style layers they are of."""
 OPEN = ("waiting", "painting")  # states of a run that is not over
 
 
@@ -71,7 +73,7 @@ class Run:
     width: int = 0  # of the finished picture
     height: int = 0
     record: dict[str, Any] | None = None  # of the finished picture
-    history: tuple[tuple[float, float], ...] = ()  # style and content loss of every step
+    history: History = ()
 
 
 def data_folder() -> Path:
@@ -216,7 +218,7 @@ class Store:
                 "UPDATE runs SET state = ?, error = ? WHERE id = ?", [state, error, run.id]
             )
 
-    def complete(self, run: Run, history: tuple[tuple[float, float], ...] = ()) -> None:
+    def complete(self, run: Run, history: History = ()) -> None:
         """Note that the picture of a run is on the disk; what it is stands in the file."""
         path = self.result_path(run)
         record = imagefile.read_record(path)
@@ -302,7 +304,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _run(row: sqlite3.Row) -> Run:
     packed = {name: json.loads(row[name]) for name in ("recipe", "record", "history")}
-    packed["history"] = tuple((style, content) for style, content in packed["history"])
+    # Folders of old have no number of layers.
+    packed["history"] = tuple((*each, 0)[:3] for each in packed["history"])
     return Run(**{**dict(row), **packed})
 
 

@@ -20,7 +20,7 @@ from impasto import files, imagefile, runfile
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError, Losses, Picture, Step
 from impasto.web.studio import pictures, wishes
-from impasto.web.studio.store import OPEN, Run, Store, Upload
+from impasto.web.studio.store import OPEN, History, Run, Store, Upload
 
 if TYPE_CHECKING:
     from impasto.api import Job, Source, Supplies
@@ -54,7 +54,7 @@ class Glimpse:
     size: tuple[int, int] = (0, 0)  # width and height that is being painted at
     progress: float = 0.0
     left: float | None = None  # seconds
-    history: tuple[tuple[float, float], ...] = ()
+    history: History = ()
     image: bytes = field(default=b"", repr=False)
     images: int = 0  # counts the pictures
 
@@ -420,9 +420,9 @@ class Keeper:
         self.due = ended + max(BETWEEN_CHECKPOINTS, 20 * (ended - began))
 
 
-def _history(losses: list[Losses]) -> tuple[tuple[float, float], ...]:
-    """Style and content loss of every step that was measured; feed-forward methods have none."""
-    return tuple((each.style, each.content) for each in losses if each.known)
+def _history(losses: list[Losses]) -> History:
+    """Of every step that was measured; feed-forward methods have none."""
+    return tuple((each.style, each.content, len(each.layers)) for each in losses if each.known)
 
 
 def _size_of(step: Step) -> tuple[int, int]:
