@@ -37,8 +37,8 @@ export function curve(figure, losses) {
   }
   const caption = document.createElement("figcaption");
   const [left, right] = [document.createElement("span"), document.createElement("span")];
-  left.textContent = `style loss ${first}`;
-  right.textContent = `→ ${last}`;
+  left.textContent = "style loss";
+  right.textContent = `${first} → ${last}`;
   caption.append(left, right);
   figure.replaceChildren(svg, caption);
 }
