@@ -151,6 +151,7 @@ def shoot(browser: Browser, client: httpx.Client, hero: str) -> None:
 
 def painting(page: Page, client: httpx.Client) -> None:
     """A run at work, which then goes again."""
+    begin(page)
     live = paint(client, HERO, size=512, steps=60)
     page.goto(f"{HOME}#/run/{live}")
     until(client, live, lambda run: len(run["history"]) > 12)
