@@ -19,6 +19,7 @@ from impasto import process
 
 process.tune()
 
+import numpy as np
 from paper_trajectories import PAIRS
 from plain import DATA, machine
 
@@ -56,8 +57,8 @@ def main() -> None:
         for start, run in found.items():
             late = max(0.0, run["seconds"][0] - plain[0]) / pace  # in steps
             for k in looks:
-                place = max(0, min(len(run["losses"]) - 1, int(k - late)))
-                table[start][k].append(run["losses"][place])
+                steps_made = range(len(run["losses"]))
+                table[start][k].append(float(np.interp(k - late, steps_made, run["losses"])))
         print(photo, painting, {s: round(table[s][looks[-1]][-1], 4) for s in STARTS}, flush=True)
         data = {
             "machine": machine(),

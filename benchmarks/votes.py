@@ -135,8 +135,8 @@ def document(found: dict[str, Any]) -> None:
         for row in found["rows"]
     ]
     words = (
-        f"{VOTERS} voters at once, {found['rows'][0]['votes']} votes each; a page is the state and "
-        f"eight pictures of {found['kilobytes of a picture']} kB. Taken with voters and server "
+        f"{VOTERS} voters at once, {found['rows'][0]['votes']} votes in all; a page is the state "
+        f"and eight pictures of {found['kilobytes of a picture']} kB. Taken with voters and server "
         f"on one machine ({found['machine']}) whose load by other programs was "
         f"{found['load average before']}; by `benchmarks/votes.py`."
     )

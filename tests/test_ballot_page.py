@@ -71,7 +71,7 @@ def count(page: Page, number: int, total: int) -> None:
     """Wait until a ballot is there to be voted on."""
     expect(page.locator("#ballot")).to_be_visible()  # and not the thanks, which count as far
     expect(page.locator("#count")).to_have_text(f"{number} of {total}")
-    expect(page.locator("#board:not(.loading)")).to_be_attached()
+    expect(page.locator("#board[aria-busy=false]:not(.loading)")).to_be_attached()
 
 
 def assert_accessible(page: Page) -> None:
@@ -117,6 +117,26 @@ def test_two_people_vote_at_once_and_the_report_counts_them(
         assert report.get_by_role("heading", level=1).inner_text() == "Spring"
         assert report.evaluate("document.documentElement.scrollWidth") <= width
         assert_accessible(report)
+
+
+def test_a_held_key_and_a_second_click_vote_once(
+    tmp_path: Path, made: Path, page_of: Callable[..., Page]
+) -> None:
+    study = kit.study(tmp_path, made)
+    with kit.serving(tmp_path) as server:
+        page = page_of(server.url)
+        page.get_by_role("button", name="Begin").click()
+        count(page, 1, 4)
+        for _ in range(20):  # further downs without an up are repeats
+            page.keyboard.down("1")
+            page.wait_for_timeout(50)
+        page.keyboard.up("1")
+        count(page, 2, 4)
+        page.get_by_role("button", name="Choose picture 2", exact=True).dblclick()
+        count(page, 3, 4)
+        page.wait_for_timeout(600)
+        count(page, 3, 4)
+    assert len(kit.votes_in(store.local(tmp_path), study.identity)) == 2
 
 
 def test_undo_reload_and_another_person(

@@ -28,7 +28,7 @@ import impasto
 from impasto import api, imagefile
 from impasto.batch import engines, storage, tables, tasks, worker
 from impasto.batch.folder import Folder
-from impasto.cli import main
+from impasto.cli import batch, main
 from impasto.recipe import METHODS, PRESETS, Recipe
 from impasto.types import ImpastoError
 from tests.conftest import sample
@@ -539,6 +539,33 @@ def test_a_run_that_was_ended_goes_on_where_it_was(pictures, tmp_path, finished,
     assert all(times(out)[name] == made[name] for name in made if name.endswith(".png"))
     assert pixels(out) == pixels(finished)
     assert times(out).keys() == {name for name in times(finished) if "scores" not in name}
+
+
+def test_what_is_known_of_failures_survives_an_early_end(own, tmp_path, monkeypatch, capsys):
+    """An interrupt before anything was tried says nothing new; the death of all workers does."""
+    (own / "photos" / "broken.png").write_bytes(b"no picture")
+    out = tmp_path / "out"
+    assert main([*grid(own, out), "--quiet"]) == 3
+    before = (out / "failures.csv").read_bytes()
+    (out / "contact-sheet-mine.png").write_bytes(b"precious")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as early:
+        early.setattr(batch.State, "survey", stop)
+        assert main([*grid(own, out), "--quiet"]) == 130
+    assert (out / "failures.csv").read_bytes() == before
+
+    def dies(*_, **__):
+        yield worker.Outcome(name="broken--irises--cmd", reason="lost")
+        raise ImpastoError("no worker is left: all died")
+
+    with monkeypatch.context() as dead:
+        dead.setattr(batch, "_outcomes", dies)
+        assert main([*grid(own, out), "--quiet"]) == 1
+    assert "lost" in (out / "failures.csv").read_text()
+    assert (out / "contact-sheet-mine.png").exists()
 
 
 def test_drafts_of_killed_writers_are_cleared_and_fresh_ones_stay(tmp_path):

@@ -2,10 +2,12 @@
 
 import json
 import math
+from hashlib import sha256
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import impasto
 from impasto import api, feedforward, imagefile
@@ -57,8 +59,8 @@ def psnr(a, b):
     return -10 * math.log10(float((a - b).square().mean()))
 
 
-# What each level keeps of a photo is asked for in dB; far below what the decoders reach on the
-# Kodak photos (docs/feed-forward.md), far above what any wrong wiring gives.
+# What each level keeps of this photo is asked for in dB, a little below what the decoders reach
+# and far above what any wrong wiring gives.
 @pytest.mark.parametrize(("level", "least"), [(1, 38), (2, 28), (3, 24), (4, 20), (5, 14)])
 def test_ours_gives_back_what_was_encoded(encoder, ours, level, least):
     photo = sample("chelsea", 256)[:, :160]
@@ -67,6 +69,38 @@ def test_ours_gives_back_what_was_encoded(encoder, ours, level, least):
         image = ours(encoder(photo, [tap])[tap], level)[0]
     assert image.shape == photo.shape
     assert psnr(image, photo) > least
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4, 5])
+def test_an_image_changes_as_its_features_do(encoder, ours, level):
+    tap = f"relu{level}_1"
+    with torch.no_grad():
+        before, after = (encoder(sample(name, 96), [tap])[tap] for name in ("coffee", "cypresses"))
+        height, width = (
+            min(sides) for sides in zip(before.shape[2:], after.shape[2:], strict=True)
+        )
+        before, after = before[..., :height, :width], after[..., :height, :width]
+        image = torch.rand(1, 3, *(2 ** (level - 1) * side for side in (height, width)))
+        assert torch.equal(ours.repaint(image, before, before, level), image)
+        change = ours.repaint(image, before, after, level) - image
+        assert torch.allclose(change, ours(after, level) - ours(before, level), atol=1e-4)
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_a_feature_shows_no_further_than_the_halo(ours, original, level):
+    """The deepest levels reach furthest."""
+    features = torch.rand(1, 512, 11, 11, generator=torch.Generator().manual_seed(0))
+    changed = features.clone()
+    changed[..., 5, 5] += 100
+    scale = 2 ** (level - 1)
+    for network in (ours, original):
+        if level not in network.levels:
+            continue
+        with torch.no_grad():
+            differs = (network(changed, level) - network(features, level)).abs().amax((0, 1))
+        seen = (differs > 1e-3).nonzero()
+        assert 5 * scale - network.halo <= seen.min()
+        assert seen.max() < 6 * scale + network.halo
 
 
 def test_the_original_understands_our_encoder(encoder, original):
@@ -101,13 +135,49 @@ def test_the_result_is_nearer_to_the_style(encoder, ours, method):
     assert 0 <= images[-1].min() <= images[-1].max() <= 1
 
 
-@pytest.mark.parametrize("method", ["adain", "wct", "ost+histogram"])
-def test_blocks_give_what_the_whole_gives(encoder, ours, monkeypatch, method):
+@pytest.mark.parametrize(
+    ("method", "layers"),
+    [
+        ("adain", ("relu3_1", "relu1_1")),
+        ("wct", ("relu3_1", "relu1_1")),
+        ("ost+histogram", ("relu3_1", "relu1_1")),
+        ("adain", ("relu5_1", "relu4_1")),
+    ],
+)
+def test_blocks_give_what_the_whole_gives(encoder, ours, monkeypatch, method, layers):
     monkeypatch.setattr(convolution, "winograd", lambda: None)  # its rounding depends on the block
     content, style = sample("coffee", 270), sample("cypresses", 140)
-    run = passes(encoder, ours, method=method, layers=("relu3_1", "relu1_1"))
+    run = passes(encoder, ours, method=method, layers=layers)
     whole, parts = (last(run(content, style, side=side)) for side in (None, 128))
     assert (whole - parts).abs().max() < 2e-3
+
+
+def test_blocks_of_the_original(encoder, original, monkeypatch):
+    monkeypatch.setattr(convolution, "winograd", lambda: None)
+    content, style = sample("coffee", 270), sample("cypresses", 140)
+    run = passes(encoder, original, method="adain")
+    whole, parts = (last(run(content, style, side=side)) for side in (None, 128))
+    assert (whole - parts).abs().max() < 2e-3
+
+
+def test_a_decoder_from_a_file(tmp_path, files):
+    kernels = {name: kernel / 2 for name, kernel in decoders.load("impasto").kernels.items()}
+    path = tmp_path / "decoders.safetensors"
+    save_file(kernels, path)
+    half = api.stylize(*files.values(), method="adain", size=64, decoder=str(path))
+    whole = api.stylize(*files.values(), method="adain", size=64, decoder="impasto")
+    assert half.record["decoders"]["4"]["name"] == path.name
+    assert half.record["decoders"]["4"]["sha256"] == sha256(path.read_bytes()).hexdigest()
+    assert (half.array != whole.array).any()
+
+    save_file({"relu1_1.weight": torch.ones(1)}, path)
+    with pytest.raises(ImpastoError, match="train it again"):
+        api.stylize(*files.values(), method="adain", size=64, decoder=str(path))
+    path.write_bytes(b"nothing")
+    with pytest.raises(ImpastoError, match="not a file of decoders"):
+        api.stylize(*files.values(), method="adain", size=64, decoder=str(path))
+    with pytest.raises(ImpastoError, match="unknown decoder 'nowhere'"):
+        api.stylize(*files.values(), method="adain", size=64, decoder="nowhere")
 
 
 def test_large_images_are_judged_by_a_part_of_their_points(encoder, ours, monkeypatch):

@@ -51,7 +51,7 @@ class Idle:
 
     def __init__(self, made: FastAPI) -> None:
         self.front = made.state.front
-        self.door = serving.guarded(made, max_bytes=pictures.MAX_BYTES)
+        self.door = serving.guarded(made, larger=app.LARGER)
 
     def __getattr__(self, method: str) -> Callable[..., httpx.Response]:
         return lambda *words, **options: asyncio.run(self.ask(method, *words, **options))
@@ -279,6 +279,8 @@ def test_more_bytes_or_pixels_than_allowed_are_refused_before_they_are_read(idle
     answer = idle.post("/api/pictures", content=b"x", headers={"content-length": "64000001"})
     assert answer.status_code == 413
     assert "64.0 MB" in answer.json()["detail"]
+    answer = idle.post("/api/runs", content=b"x" * 2_000_000)  # a wish is no picture
+    assert answer.status_code == 413
     monkeypatch.setattr(pictures, "MAX_PIXELS", 48 * 40 - 1)
     answer = idle.post("/api/pictures?name=large.png", content=encoded())
     assert answer.status_code == 422
@@ -372,6 +374,7 @@ def test_every_setting_of_a_recipe_is_offered_with_its_limits(idle):
         ({"start": "/etc/passwd"}, "start"),
         ({"start": "../uploads/x.png"}, "start"),
         ({"weights": "~/.ssh/id_rsa"}, "weights"),
+        ({"decoder": "/etc/passwd"}, "decoder"),
         ({"device": "cpu; rm"}, "device"),
         ({"device": "\ud800"}, "device"),
         ({"size": 10**9}, "size"),
@@ -469,6 +472,38 @@ def test_a_picture_on_the_disk_is_finished_even_if_nobody_noted_it(tmp_path):
     kept.close()
 
 
+def test_files_of_others_and_finished_pictures_are_left_alone(tmp_path):
+    """A folder that was used for something else, and one whose database was lost."""
+    strangers = [tmp_path / "results" / "fig.png", tmp_path / "checkpoints" / "model.pt"]
+    for path in strangers:
+        path.parent.mkdir()
+        path.write_bytes(b"precious")
+    (tmp_path / "uploads" / ("1" * 32 + "x")).mkdir(parents=True)
+    kept = store.Store(tmp_path)
+    run = kept.add_run(store.sample("coffee"), store.sample("irises"), Recipe())
+    imagefile.write(kept.result_path(run), np.zeros((5, 7, 3)), record={"steps": {}})
+    kept.complete(run)
+    kept.close()
+    (tmp_path / "studio.sqlite3").unlink()
+    store.Store(tmp_path).close()
+    assert all(path.read_bytes() == b"precious" for path in strangers)
+    assert kept.result_path(run).exists()
+
+
+def test_a_run_that_could_not_be_begun_is_tried_again(tmp_path, monkeypatch):
+    kept = store.Store(tmp_path)
+    shop = workshop.Workshop(kept)
+    run = shop.add(store.sample("coffee"), store.sample("irises"), Recipe())
+    monkeypatch.setattr(workshop, "BREATH", 0.0)
+    with monkeypatch.context() as full:
+        full.setattr(kept, "mark", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+        shop._turn()
+    assert kept.run(run.id).state == "waiting"
+    assert shop.place(run) == 0  # still in the queue
+    assert shop._next().id == run.id
+    kept.close()
+
+
 def test_a_folder_has_one_studio_and_a_newer_one_is_left_alone(tmp_path):
     kept = store.Store(tmp_path)
     with pytest.raises(ImpastoError, match="another studio"):
@@ -505,6 +540,11 @@ def test_others_than_this_machine_need_the_token(tmp_path):
         assert running.client.get("/api/runs").status_code == 401
         token = re.search(r"token=(\S+)", running.link)[1]
         headers = {"authorization": f"Bearer {token}"}
+        assert running.client.get("/api/runs", headers=headers).status_code == 200
+    finally:
+        running.end()
+    running = Server(tmp_path, "--host", "0.0.0.0")
+    try:  # the link of before is still good
         assert running.client.get("/api/runs", headers=headers).status_code == 200
     finally:
         running.end()

@@ -24,6 +24,7 @@ from impasto.samples import locate
 from impasto.study import findings, grid, making, plan, report, store, tables
 from impasto.study.design import Design, sequence
 from impasto.types import ImpastoError
+from impasto.web import serving
 from tests import study as kit
 from tests.test_votes import PAPER, PERCENT
 
@@ -508,6 +509,34 @@ def test_where_a_coin_decides_nothing_is_found(made: Path, tmp_path: Path, proto
         assert share.together.low < 1 / study.design.shown < share.together.high
 
 
+def test_one_eager_voter_is_no_evidence(tmp_path: Path) -> None:
+    """Many votes of one person for a method, the others divided: chance, though votes say not."""
+    made = kit.results(tmp_path / "r", pairs=(6, 6))
+    study = kit.study(tmp_path / "s", made)
+    choices = voted(study, 6, lambda ballot, seat: (ballot.pair + seat) % 3 if seat else 0)
+    found = findings.of_study(study, choices)
+    best = report._between(found, *found.order[:2])
+    assert best.difference.adjusted < report.SIGNIFICANT < best.by_voter_adjusted  # type: ignore[operator]
+    assert "may be chance" in report.text(found)
+    assert "with participants as the unit" in report.text(found)
+
+
+def test_a_lead_by_share_may_be_none_where_two_met(made: Path, tmp_path: Path) -> None:
+    study = kit.study(tmp_path, made, protocol="two")
+
+    def choose(ballot: Any, seat: int) -> int:
+        """0 always beats 2, and so has the largest share; where it meets 1 it mostly loses."""
+        few = seat % 5 < 2
+        if set(ballot.methods) == {0, 1}:
+            return 0 if few else 1
+        return 0 if 0 in ballot.methods else (1 if few else 2)
+
+    found = findings.of_study(study, voted(study, 10, choose))
+    assert list(found.order) == [0, 1, 2]
+    lead = f"lead over {found.methods[1]} where the two met, −"
+    assert lead in report.text(found)
+
+
 def test_counts_are_those_of_a_plain_loop(made: Path, tmp_path: Path) -> None:
     study = kit.study(tmp_path, made, repeats=2)
     rng = np.random.default_rng(8)
@@ -597,14 +626,13 @@ def test_what_goes_wrong_is_one_sentence(
 
 
 def test_a_token_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
-    from impasto.cli.study import _token
-
-    first = _token(tmp_path, "a-token-of-the-test")
-    assert _token(tmp_path, "another-of-the-test") == first
+    first = serving.token_of(tmp_path)
+    assert serving.token_of(tmp_path) == first
+    assert len(first) >= 20
     assert (tmp_path / "token").stat().st_mode & 0o77 == 0
     (tmp_path / "token").write_text("short")
     with pytest.raises(ImpastoError, match="not a token"):
-        _token(tmp_path, "another-of-the-test")
+        serving.token_of(tmp_path)
 
 
 def test_help_needs_no_torch() -> None:

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from impasto import imagefile, training
-from impasto.cli import main
+from impasto.cli import main, train_decoders
 from impasto.networks import decoder
 
 from .conftest import sample
@@ -22,38 +22,21 @@ def pictures():
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    for name, value in {"LOOKS": 3, "LOOK": 64, "POSITIONS": 600}.items():
-        monkeypatch.setattr(training, name, value)
+    monkeypatch.setattr(training, "SIDE", 64)
+    monkeypatch.setattr(train_decoders, "EVERY", 2)
 
 
-@pytest.fixture(scope="module")
-def begun(encoder, pictures):
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"LOOKS": 3, "LOOK": 64, "POSITIONS": 600}.items():
-            patch.setattr(training, name, value)
-        return training.begin(encoder, pictures).kernels
-
-
-def student(begun):
-    return training.Student(kernels={name: kernel.clone() for name, kernel in begun.items()})
-
-
-def test_least_squares_find_a_linear_map(begun):
+def test_least_squares_find_a_linear_map():
     """Where the colors are a linear map of features there is nothing left to learn."""
     generator = torch.Generator().manual_seed(0)
     x = torch.cat([torch.randn(500, 36, generator=generator), torch.ones(500, 1)], 1).double()
     truth = torch.randn(37, 12, generator=generator).double()
-    weight, bias, _ = training._solved(x.T @ x, x.T @ (x @ truth))
+    weight, bias = training._solved(x.T @ x, x.T @ (x @ truth))
     assert torch.allclose(weight.flatten(1).T, truth[:-1].float(), atol=2e-3)
     assert torch.allclose(bias, truth[-1].float(), atol=2e-3)
 
 
-def test_a_student_begins_with_the_linear_maps(begun):
-    assert not begun["paint.weight"].any()
-    assert {name.split(".")[0] for name in begun} >= set(decoder.shapes())
-
-
-def test_patches_are_what_a_convolution_sees(begun):
+def test_patches_are_what_a_convolution_sees():
     features = torch.randn(1, 5, 6, 7, generator=torch.Generator().manual_seed(1))
     kernel = torch.randn(2, 5, 3, 3, generator=torch.Generator().manual_seed(2))
     whole = torch.nn.functional.conv2d(features, kernel, padding=1)[0].flatten(1).T
@@ -62,61 +45,50 @@ def test_patches_are_what_a_convolution_sees(begun):
     assert torch.allclose(found, whole[chosen], atol=1e-5)
 
 
-def test_steps_teach(begun, encoder, pictures):
-    pupil = student(begun)
-    schooling = training.Schooling(steps=24, batch=1, crop=64, rate=3e-3)
-    losses = list(training.learn(pupil, encoder, pictures, schooling))
-    way = [each["way4"] for each in losses if "way4" in each]
-    assert len(way) == 12  # relu4_1 and relu5_1 come by, each in every fourth step
-    assert sum(way[-4:]) < sum(way[:4])
-    assert pupil.kernels["paint.weight"].any()
-    assert torch.equal(pupil.kernels["skip3.weight"], begun["skip3.weight"])
-
-
-def test_an_interrupted_run_goes_on_as_if_it_were_not(begun, encoder, pictures):
-    schooling = training.Schooling(steps=4, batch=1, crop=48)
-    whole, halved = student(begun), student(begun)
-    for _ in training.learn(whole, encoder, pictures, schooling):
-        pass
-    part = training.learn(halved, encoder, pictures, schooling)
-    next(part), next(part)
-    part.close()
-    again = training.Student(
-        kernels=dict(halved.kernels), moments=dict(halved.moments), step=halved.step
-    )
-    for _ in training.learn(again, encoder, pictures, schooling):
-        pass
-    assert again.step == whole.step == 4
-    assert all(torch.equal(again.kernels[name], whole.kernels[name]) for name in whole.kernels)
+def test_an_interrupted_run_goes_on_as_if_it_were_not(encoder, pictures):
+    whole, halved = training.begin(), training.begin()
+    assert list(training.learn(whole, encoder, pictures, pieces=3)) == [1, 2, 3]
+    assert list(training.learn(halved, encoder, pictures, pieces=1)) == [1]
+    assert list(training.learn(halved, encoder, pictures, pieces=3)) == [2, 3]
+    for level in decoder.LEVELS:
+        assert torch.equal(halved.features[level], whole.features[level])
+        assert torch.equal(halved.colors[level], whole.colors[level])
 
 
 def test_the_command(tmp_path, pictures, capsys):
     for name, picture in zip(NAMES, pictures, strict=True):
         imagefile.write(tmp_path / f"{name}.png", picture.permute(1, 2, 0).numpy())
-    words = ["train-decoders", str(tmp_path), "-o", str(tmp_path / "out"), "--crop", "32"]
-    assert main([*words, "--steps", "0"]) == 0
-    assert set(load_file(tmp_path / "out" / "decoders.safetensors")) == {
-        f"{name}.{part}" for name in decoder.LINEAR for part in ("weight", "bias")
-    }
-    assert main([*words, "--batch", "1", "--steps", "1"]) == 0  # goes on
-    assert main([*words, "--batch", "1", "--steps", "2"]) == 0  # goes on
-    card = json.loads((tmp_path / "out" / "card.json").read_text())
-    assert card["steps"] == 2
-    assert [look["step"] for look in card["PSNR of the held-out pictures"]] == [0, 1, 2]
-    made = load_file(tmp_path / "out" / "decoders.safetensors")
+    out = tmp_path / "out"
+    words = ["train-decoders", str(tmp_path), "-o", str(out)]
+    assert main([*words, "--pieces", "1"]) == 0
+    assert main([*words, "--pieces", "3"]) == 0  # goes on
+    log = (out / "log.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in log] == ["pieces", "1", "2", "3"]
+    card = json.loads((out / "card.json").read_text())
+    assert card["pieces"] == 3
+    # Two pictures tell little of a third; a constant would be at 10 dB or so.
+    assert card["PSNR of the held-out pictures"]["relu1_1"] > 20
+    made = load_file(out / "decoders.safetensors")
     assert {name: tuple(made[f"{name}.weight"].shape) for name in decoder.shapes()} == (
         decoder.shapes()
     )
-    assert made["mix3.weight"].dtype == torch.float16
-    assert (tmp_path / "out" / "log.csv").read_text().count("\n") == 3
-    assert (tmp_path / "out" / "curves.png").exists()
+    assert {kernel.dtype for kernel in made.values()} == {torch.float16}
+    assert (out / "curves.png").exists()
+
+    capsys.readouterr()
+    assert main([*words, "--seed", "1"]) == 1
+    assert "choose another folder" in capsys.readouterr().err
+    (out / "checkpoint.safetensors").write_bytes(b"nothing")
+    assert main(words) == 1
+    assert "remove it to begin anew" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["nowhere", "-o", "out"], "is not a folder"),
-        ([".", "-o", "out", "--crop", "50"], "multiple of 16"),
+        ([".", "-o", "out"], "2 are needed"),
+        ([".", "-o", "out", "--pieces", "0"], "at least 1"),
     ],
 )
 def test_wrong_words(words, sentence, tmp_path, monkeypatch, capsys):

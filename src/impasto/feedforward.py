@@ -1,9 +1,9 @@
 """The feed-forward family: features of the content moved to those of the style, then decoded.
 
 One pass per level, coarse to fine (Li et al. 2017): encode, transfer, decode, and on with the
-result. What our decoders cannot tell of an image stays as it was,
+result. What our decoders cannot tell of an image stays as it was: they are linear, so
 
-.. math:: o' = o + D(T(F(o))) - D(F(o))
+.. math:: o' = o + D(T(F(o)) - F(o))
 
 A map is fitted to points of the whole image and applied block by block where the image is too
 large, so that no seam shows.
@@ -77,12 +77,12 @@ class Passes:
 
     def _reader(self, image: Image, levels: Sequence[int], visible: Tensor | None) -> Reader:
         size = (image.shape[1], image.shape[2])
-        halos = [halo_of([f"relu{level}_1"]) + self.decoders[level].halo for level in levels]
+        reach = max(halo_of([f"relu{level}_1"]) + self.decoders[level].halo for level in levels)
         return Reader(
             encoder=self.encoder,
             size=size,
             side=self.side or max(size),
-            halo=max(halos),
+            halo=-(-reach // STRIDE) * STRIDE,  # blocks begin where the deepest level does
             visible=visible,
             margin=self.recipe.margin,
         )
@@ -106,9 +106,8 @@ class Passes:
         return result
 
     def _decoded(self, seen: Image, features: Features, move: Map, level: int) -> Image:
-        decode = self.decoders[level]
-        image = decode(moved(features, move, self.recipe.strength), level)[0]
-        return image + (seen - decode(features, level)[0]) if decode.adds_rest else image
+        after = moved(features, move, self.recipe.strength)
+        return self.decoders[level].repaint(seen[None], features, after, level)[0]
 
     def _sample(
         self,

@@ -148,9 +148,9 @@ class Recipe:
     )
     decoder: str = setting(
         "auto",
-        "from features to the picture: ours, AdaIN's own (relu4_1 only), or the better one",
+        "from features to the picture: 'impasto', 'adain-original' (relu4_1 only), the better one "
+        "of both, or a file of `impasto train-decoders`",
         group="feed-forward",
-        choices=DECODERS,
     )
     decode: str = setting(
         "network",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -140,7 +141,7 @@ def write_sheets(folder: Folder, tasks: list[Task], *, made: Container[str]) -> 
         storage.update(storage.join(folder.place, name), sink.getvalue())
         written.add(name)
     for name in storage.listing(folder.place):
-        if name.startswith(SHEET) and name not in written:
+        if re.fullmatch(rf"{SHEET}\d+\.jpg", name) and name not in written:
             storage.remove(storage.join(folder.place, name))  # of an earlier, larger batch
 
 

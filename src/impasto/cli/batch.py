@@ -84,12 +84,17 @@ def run(arguments: argparse.Namespace) -> int:
         tables.write_jobs(folder, tasks)
     state = State(quiet=arguments.quiet)
     before = signal.signal(signal.SIGTERM, _as_interrupt)
+    missing: list[Task] = []
     try:
         missing = state.survey(tasks, folder, score=arguments.score)
         if missing:
             state.follow(_outcomes(arguments, missing), total=len(missing))
-    except KeyboardInterrupt:
+    except ImpastoError:  # no worker is left
         tables.write_failures(folder, tasks, state.failures)
+        raise
+    except KeyboardInterrupt:
+        if missing:  # else nothing is known yet of what failed
+            tables.write_failures(folder, tasks, state.failures)
         state.say(
             f"stopped with {len(state.records)} of {len(tasks)} done; the same command goes on"
         )

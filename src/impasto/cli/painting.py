@@ -172,7 +172,9 @@ def _announce(job: Job) -> None:
     text = f"{width}×{height} pixels, about {clock(forecast(job.scene))}"
     if job.scene.in_blocks:
         text += f", in blocks within {job.scene.memory / 1e9:.1f} GB"
-    print(f"{text}; a --budget or fewer --steps shorten it", file=sys.stderr)
+    if not job.scene.recipe.passes:
+        text += "; a --budget or fewer --steps shorten it"
+    print(text, file=sys.stderr)
 
 
 def _share(job: Job, step: Step) -> float:

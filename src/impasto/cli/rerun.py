@@ -83,4 +83,6 @@ def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
         changed.append(f"impasto {before.get('impasto')} → {after['impasto']}")
     if before.get("network") != after["network"]:
         changed.append("another network")
+    if before.get("decoders") != after.get("decoders"):
+        changed.append("another decoder")
     return "pixels differ" + (f": {', '.join(changed)}" if changed else "")

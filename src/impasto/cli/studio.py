@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     try:
         from impasto.web import serving
-        from impasto.web.studio import app, pictures, store
+        from impasto.web.studio import app, store
     except ModuleNotFoundError as missing:
         raise ImpastoError(
             f"the studio needs {missing.name}; get it with: pip install 'impasto[web,demo]'"
@@ -44,14 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.data).expanduser() if arguments.data else store.data_folder()
     listening = serving.listen(arguments.host, arguments.port)
     others = bool(arguments.name) or not serving.is_local(arguments.host)
-    token = serving.new_token() if others else ""
     made = app.create(folder)
+    token = serving.token_of(folder) if others else ""
     door = serving.guarded(
         made,
         host=arguments.host,
         names=tuple(arguments.name),
         token=token,
-        max_bytes=pictures.MAX_BYTES,
+        larger=app.LARGER,
     )
     link = serving.link(listening, token)
     print(f"Impasto Studio: {link}\npictures are kept in {folder}; Ctrl-C ends", file=sys.stderr)

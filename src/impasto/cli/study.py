@@ -177,7 +177,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.study)
     study = plan.load(folder)
     reachable = arguments.name or not serving.is_local(arguments.host)
-    token = _token(folder, serving.new_token()) if reachable else ""
+    token = serving.token_of(folder) if reachable else ""
     votes = store.connect(_database(arguments, folder), study.identity)
     door = serving.guarded(
         app.create(study, folder, votes),
@@ -218,23 +218,3 @@ def _database(arguments: argparse.Namespace, folder: Path) -> str:
     from impasto.study import store
 
     return arguments.database or os.environ.get(DATABASE, "") or store.local(folder)
-
-
-def _token(folder: Path, fresh: str) -> str:
-    """The token of a study: made once, so that links stay good, readable for its owner only."""
-    path = folder / "token"
-    try:
-        if not path.exists():
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(fresh)
-        token = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ImpastoError(f"the token in {path} cannot be read or written: {problem}") from None
-    if (
-        len(token) < 16
-        or not token.isascii()
-        or not token.isprintable()
-        or set(token) & set(' ";,')
-    ):
-        raise ImpastoError(f"{path} is not a token; delete it and a new one is made")
-    return token

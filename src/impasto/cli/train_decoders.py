@@ -9,21 +9,20 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from impasto.types import ImpastoError
 
 if TYPE_CHECKING:
-    from impasto.training import Schooling, Student
+    from impasto.training import Kernels, Student
     from impasto.types import Image
 
 SIDE = 640  # pixels: larger pictures are shrunk
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff")
 HELD_OUT = 20  # every twentieth picture is never learned from
-EVERY = 1000  # steps between two looks at the held-out pictures
-BETWEEN_CHECKPOINTS = 120.0  # seconds
+EVERY = 150  # pieces between two looks at the held-out pictures
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,48 +31,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="goes on if it exists")
     parser.add_argument("--without", default="", metavar="TEXT", help="leave out files so named")
     parser.add_argument(
-        "--steps", type=int, default=20_000, metavar="N", help="0: linear maps alone [20000]"
+        "--pieces", type=int, default=1200, metavar="N", help="of pictures to learn from [1200]"
     )
-    parser.add_argument("--batch", type=int, default=2, metavar="N", help="pieces per step [2]")
-    parser.add_argument("--crop", type=int, default=128, metavar="N", help="their side [128]")
-    parser.add_argument("--rate", type=float, default=1e-3, metavar="X", help="of Adam [0.001]")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="[0]")
     parser.epilog = (
-        "Writes into DIR: decoders.safetensors (half precision, after every look at the held-out "
-        "pictures), checkpoint.safetensors (to go on from: run the same command again), log.csv, "
-        "curves.png and card.json. Ctrl-C ends it in order."
+        "About a second per piece and core. After every look at the held-out pictures, one per "
+        f"{EVERY} pieces, DIR has decoders.safetensors (half precision), log.csv, curves.png, "
+        "card.json and checkpoint.safetensors: the same command goes on from there."
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, or go on training."""
     from impasto import process
-    from impasto.training import Schooling, learn, validate
+    from impasto.training import learn, solve, validate
 
-    if arguments.crop % 16 or arguments.crop < 32 or arguments.steps < 0 or arguments.batch < 1:
-        raise ImpastoError(
-            "--crop must be a multiple of 16 from 32 on, --batch at least 1, --steps not negative"
-        )
-    names = {each.name for each in fields(Schooling)}
-    schooling = Schooling(**{name: getattr(arguments, name) for name in names})
+    if arguments.pieces < 1:
+        raise ImpastoError("--pieces must be at least 1")
     paths = _paths(arguments.folders, arguments.without, Path(arguments.output))
-    desk = Desk(Path(arguments.output), schooling, paths)
+    desk = Desk(Path(arguments.output), arguments.pieces, arguments.seed, paths)
+    student = desk.open()
     process.tune()
     encoder = _encoder()
     pictures = [_read(path) for path in paths]
     held = pictures[::HELD_OUT]
     learned = [picture for number, picture in enumerate(pictures) if number % HELD_OUT]
-    student = desk.open(encoder, learned)
+    lessons = learn(student, encoder, learned, pieces=desk.pieces, seed=desk.seed)
     try:
-        if not desk.looks:
-            desk.look(student, validate(student.kernels, encoder, held))
-        for found in learn(student, encoder, learned, schooling):
-            desk.note(student, found)
-            if student.step % EVERY == 0 or student.step == schooling.steps:
-                desk.look(student, validate(student.kernels, encoder, held))
+        for done in lessons:
+            desk.note(done)
+            if done % EVERY == 0 or done == desk.pieces:
+                kernels = solve(student)
+                desk.look(student, kernels, validate(kernels, encoder, held))
     except KeyboardInterrupt:
-        desk.save(student)
-        print(f"\nstopped after {student.step} steps; the same command goes on", file=sys.stderr)
+        # A piece may be half learned: the checkpoint of the last look stays.
+        kept = desk.looks[-1]["pieces"] if desk.looks else 0
+        print(f"\nstopped; the same command goes on after piece {kept}", file=sys.stderr)
         return 130
     print(f"{desk.folder / 'decoders.safetensors'}: {_words(desk.looks[-1])}")
     return 0
@@ -84,15 +77,14 @@ class Desk:
     """The folder of a training and what is known of it."""
 
     folder: Path
-    schooling: Schooling
+    pieces: int
+    seed: int
     paths: Sequence[Path]
     looks: list[dict[str, float]] = field(default_factory=list)
-    losses: list[dict[str, float]] = field(default_factory=list)
-    saved: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
-    done: int = 0  # steps before this run
+    before: int = 0  # pieces that were learned by an earlier run
 
-    def open(self, encoder: Any, pictures: Sequence[Image]) -> Student:
+    def open(self) -> Student:
         """The student of the folder, or a new one."""
         from safetensors import safe_open
 
@@ -100,57 +92,55 @@ class Desk:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "checkpoint.safetensors"
+        student = training.begin()
         if not path.exists():
-            print("solving for the linear maps; this takes minutes …", file=sys.stderr)
-            student = training.begin(encoder, pictures, seed=self.schooling.seed)
-            self.save(student)
             return student
         try:
             with safe_open(path, framework="pt") as file:
                 told = json.loads(file.metadata()["training"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                for name, sums in (("features", student.features), ("colors", student.colors)):
+                    for level, sum in sums.items():
+                        sum.copy_(file.get_tensor(f"{name}{level}"))
         except Exception as error:
             raise ImpastoError(f"{path} is damaged; remove it to begin anew") from error
-        if told["pictures"] != len(self.paths):
+        if (told["pictures"], told["seed"]) != (self._names, self.seed):
             raise ImpastoError(
-                f"{path} was begun with {told['pictures']} pictures, here are {len(self.paths)}"
+                f"{path} was begun with other pictures or another seed; choose another folder"
             )
-        self.looks, self.losses, self.done = told["looks"], told["losses"], told["step"]
-        kernels = {k: v for k, v in tensors.items() if not k.endswith((".1", ".2"))}
-        moments = {k: v for k, v in tensors.items() if k.endswith((".1", ".2"))}
-        return training.Student(kernels=kernels, moments=moments, step=told["step"])
+        self.looks, self.before = told["looks"], told["pieces"]
+        student.pieces = told["pieces"]
+        return student
 
-    def note(self, student: Student, found: dict[str, float]) -> None:
-        """One step was made."""
-        self.losses.append({"step": student.step, **found})
-        if time.monotonic() > self.saved + BETWEEN_CHECKPOINTS:
-            self.save(student)
-        made = student.step - self.done
-        left = (time.monotonic() - self.began) / made * (self.schooling.steps - student.step)
+    @property
+    def _names(self) -> list[str]:
+        return [path.name for path in self.paths]
+
+    def note(self, done: int) -> None:
+        """One more piece was learned."""
+        left = (time.monotonic() - self.began) / (done - self.before) * (self.pieces - done)
         if sys.stderr.isatty():
             from impasto.cli.progress import clock
 
-            text = f"step {student.step}/{self.schooling.steps}, {clock(left)} left"
+            text = f"piece {done}/{self.pieces}, {clock(left)} left"
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def look(self, student: Student, found: dict[str, float]) -> None:
+    def look(self, student: Student, kernels: Kernels, found: dict[str, float]) -> None:
         """The held-out pictures were looked at: write down all there is."""
         from safetensors.torch import save
 
-        from impasto import files, training
+        from impasto import files
 
-        self.looks.append({"step": student.step, **found})
-        print(f"\rstep {student.step}: {_words(found)}", file=sys.stderr)
-        files.write_atomically(
-            self.folder / "decoders.safetensors", save(training.finished(student))
-        )
-        files.write_atomically(self.folder / "log.csv", _csv(self.losses).encode())
+        self.looks.append({"pieces": student.pieces, **found})
+        print(f"\rpiece {student.pieces}: {_words(found)}", file=sys.stderr)
+        halves = {name: kernel.half().contiguous() for name, kernel in kernels.items()}
+        files.write_atomically(self.folder / "decoders.safetensors", save(halves))
+        files.write_atomically(self.folder / "log.csv", _csv(self.looks).encode())
         card = {
-            "schooling": asdict(self.schooling),
-            "steps": student.step,
-            "pictures": [path.name for path in self.paths],
-            "held out": [path.name for path in self.paths[::HELD_OUT]],
-            "PSNR of the held-out pictures": self.looks,
+            "pieces": student.pieces,
+            "seed": self.seed,
+            "pictures": self._names,
+            "held out": self._names[::HELD_OUT],
+            "PSNR of the held-out pictures": found,
         }
         files.write_atomically(self.folder / "card.json", json.dumps(card, indent=1).encode())
         _plot(self.looks, self.folder / "curves.png")
@@ -163,14 +153,15 @@ class Desk:
         from impasto import files
 
         told = {
-            "step": student.step,
-            "pictures": len(self.paths),
+            "pieces": student.pieces,
+            "pictures": self._names,
+            "seed": self.seed,
             "looks": self.looks,
-            "losses": self.losses,
         }
-        data = save({**student.kernels, **student.moments}, {"training": json.dumps(told)})
+        sums = {f"features{level}": each for level, each in student.features.items()}
+        sums |= {f"colors{level}": each for level, each in student.colors.items()}
+        data = save(sums, {"training": json.dumps(told)})
         files.write_atomically(self.folder / "checkpoint.safetensors", data)
-        self.saved = time.monotonic()
 
 
 def _paths(folders: list[str], without: str, output: Path) -> list[Path]:
@@ -208,15 +199,14 @@ def _encoder() -> Any:
 
 
 def _words(found: dict[str, float]) -> str:
-    return ", ".join(f"{tap} {value:.2f} dB" for tap, value in found.items() if tap != "step")
+    return ", ".join(f"{tap} {value:.2f} dB" for tap, value in found.items() if tap != "pieces")
 
 
-def _csv(rows: list[dict[str, float]]) -> str:
-    names = ["step", *sorted({name for row in rows for name in row} - {"step"})]
+def _csv(looks: list[dict[str, float]]) -> str:
     text = io.StringIO()
-    table = csv.DictWriter(text, names)
+    table = csv.DictWriter(text, list(looks[0]))
     table.writeheader()
-    table.writerows(rows)
+    table.writerows(looks)
     return text.getvalue()
 
 
@@ -228,8 +218,9 @@ def _plot(looks: list[dict[str, float]], path: Path) -> None:
         return
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    for tap in (name for name in looks[0] if name != "step"):
-        axes.plot([look["step"] for look in looks], [look[tap] for look in looks], label=tap)
-    axes.set(xlabel="steps", ylabel="PSNR of the held-out pictures, dB")
-    axes.legend(ncols=5, fontsize="small")
+    for tap in (name for name in looks[0] if name != "pieces"):
+        pieces, found = zip(*((look["pieces"], look[tap]) for look in looks), strict=True)
+        axes.plot(pieces, found, marker=".", label=tap)
+    axes.set(xlabel="pieces of pictures", ylabel="PSNR of the held-out pictures, dB")
+    axes.legend(ncols=5, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1))
     figure.savefig(path, dpi=100)

@@ -198,7 +198,9 @@ def caption(data: Data) -> Caption:
         + (f"It is not by {listed(rest)}. " if rest and clear else "")
         + ("The moments 1 to 5 are what it descends on. " if "moments 1–5" in clear else "")
         + better_ones(found)
-        + f"One procedure and one content weight for all methods.{absent}",
+        + "Clearly: the 95 % interval of the difference over pairs is on one side, each comparison "
+        "by itself; a photo or a painting may be in more than one pair. "
+        f"One procedure and one content weight for all methods.{absent}",
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def caption(data: Data) -> Caption:
         f"means: {told}.",
         differs="Other pictures than the paper's, and one implementation with one content weight "
         "for all; the paper takes each author's code with its own settings. "
-        f"In the paper {listed(STARRED)} are feed-forward.{absent}",
+        f"As in the paper, {listed(STARRED)} are feed-forward.{absent}",
     )
 
 

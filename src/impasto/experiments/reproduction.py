@@ -24,6 +24,7 @@ from impasto.recipe import EVERY_METHOD
 from impasto.types import ImpastoError
 
 REPORT = "report.html"
+OWN_SIZE = ("toy", "runtime", "votes")  # experiments that go by no size and steps of the plan
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Reproduction:
             work = _Work(module.measure(self.plan, gallery))
             for share in work:
                 yield Tick((done + share * own) / total, f"{name}: measuring")
-            kept = {"key": self._key(name), "made": made(self.plan), "data": work.data}
+            kept = {"key": self._key(name), "made": made(name, self.plan), "data": work.data}
             text = json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False)
             _write(self._file(name, ".json"), text.encode())
             data = json.loads(text)["data"]
@@ -175,9 +176,11 @@ def as_csv(rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
-def made(plan: Plan) -> str:
+def made(name: str, plan: Plan) -> str:
     """With what the data of an experiment were made."""
-    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+    facts = ", ".join(f"{key} {value}" for key, value in machine().items())
+    if name in OWN_SIZE:
+        return f"Made with {facts}."
     return (
         f"Made at {plan.size} pixels, {plan.steps} steps (the paper's procedure: "
         f"{plan.paper_steps}), with {facts}."

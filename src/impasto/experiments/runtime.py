@@ -95,7 +95,8 @@ def caption(data: Data) -> Caption:
         seen=f"{data['size']}² pixels on this machine, mean of {data['runs']} runs, 500 steps "
         f"computed from {data['timed']} timed ones; ratios to Gatys, the paper's in brackets: "
         f"{told}.",
-        differs=f"CMD costs {over:+.0%} of Gatys (paper: {theirs:+.0%}) and is "
+        differs=f"CMD takes {abs(over):.0%} {'more' if over > 0 else 'less'} than Gatys (paper: "
+        f"{theirs:.0%} more) and is "
         f"{'faster' if faster else 'slower'} than MM (paper: faster). Seconds of a GPU and of "
         f"other implementations do not compare; ratios do, to a point. Runs of one method "
         f"deviate by up to {spread:.0%}{busy}.{absent}",

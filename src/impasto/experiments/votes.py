@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def caption(data: Data) -> Caption:
         seen=f"CMD leads Gatys by {votes['CMD'] - votes['Gatys']} votes, "
         f"{gatys['lead']:.1%} of all ({gatys['low']:+.1%} to {gatys['high']:+.1%}, 95 %); a fair "
         f"coin gives such a lead with p = {gatys['p']:.2f}"
-        f" ({gatys['adjusted']:.2f} among all fifteen differences). "
+        f" ({gatys['adjusted']:.2f} among all {math.comb(len(votes), 2)} differences). "
         f"CMD is ahead beyond chance (Holm, {LEVEL:.0%}) of {listed(sure)}"
         + (f", not of {listed(open_)}" if open_ else "")
         + f". That all six are equally liked has p = {data['equal']:.0e}.",

@@ -6,13 +6,14 @@ import hashlib
 import io
 import json
 from importlib import resources
+from pathlib import Path
 
 import torch
 from safetensors.torch import load as parse
-from torch import Tensor
 
 from impasto.networks import checkpoints
-from impasto.networks.decoder import LINEAR, ORIGINAL_KERNELS, Decoder, Doors, Original, shapes
+from impasto.networks.decoder import ORIGINAL_KERNELS, Decoder, Linear, Original, shapes
+from impasto.recipe import DECODERS
 from impasto.types import ImpastoError
 
 OURS = "decoders.safetensors"
@@ -28,25 +29,32 @@ def choose(decoder: str, level: int) -> str:
 
 
 def load(name: str, device: torch.device | str = "cpu") -> Decoder:
-    """A decoder by its name."""
-    return LOADERS[name](device)
+    """A decoder by its name, or from a file of `impasto train-decoders`."""
+    if name in LOADERS:
+        return LOADERS[name](device)
+    if not Path(name).is_file():
+        words = ", ".join(f"'{each}'" for each in DECODERS)
+        raise ImpastoError(f"unknown decoder '{name}': neither a file nor one of {words}")
+    return _linear(Path(name).name, Path(name).read_bytes(), device)
 
 
 def _ours(device: torch.device | str) -> Decoder:
     data = resources.files("impasto.networks").joinpath(OURS).read_bytes()
-    return Doors(
-        name="impasto",
-        sha256=hashlib.sha256(data).hexdigest(),
-        kernels=_checked(parse(data), device),
-    )
+    return _linear("impasto", data, device)
 
 
-def _checked(kernels: dict[str, Tensor], device: torch.device | str) -> dict[str, Tensor]:
-    for name, shape in shapes().items():
-        kernel = kernels.get(f"{name}.weight")
-        if name in LINEAR if kernel is None else tuple(kernel.shape) != shape:
-            raise ImpastoError(f"{OURS} is of another version; install impasto again")
-    return {name: kernel.to(device, torch.float32) for name, kernel in kernels.items()}
+def _linear(name: str, data: bytes, device: torch.device | str) -> Decoder:
+    try:
+        kernels = parse(data)
+    except Exception as problem:
+        raise ImpastoError(f"{name} is not a file of decoders") from problem
+    for tap, shape in shapes().items():
+        for part, wanted in (("weight", shape), ("bias", shape[:1])):
+            kernel = kernels.get(f"{tap}.{part}")
+            if kernel is None or tuple(kernel.shape) != wanted or not kernel.isfinite().all():
+                raise ImpastoError(f"{name} has no decoder that fits {tap}; train it again")
+    kernels = {each: kernel.to(device, torch.float32) for each, kernel in kernels.items()}
+    return Linear(name=name, sha256=hashlib.sha256(data).hexdigest(), kernels=kernels)
 
 
 def _original(device: torch.device | str) -> Decoder:

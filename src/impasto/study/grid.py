@@ -19,7 +19,7 @@ from impasto.types import ImpastoError
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
 MAX_FILES = 100_000  # in a folder: more are not looked through
 # Settings that say how a picture was computed and not how it looks.
-ELSEWHERE = ("device", "memory", "budget", "weights")
+ELSEWHERE = ("device", "memory")
 
 
 class Origin(NamedTuple):

@@ -82,15 +82,21 @@ def summary(found: Findings) -> list[str]:
     if found.shares[best].share == found.shares[next_best].share:
         return [*sentences, f"{found.methods[best]} and {found.methods[next_best]} are level."]
     comparison = _between(found, best, next_best)
-    lead = _toward(comparison, best)
-    verdict = (
-        "is hardly chance" if comparison.difference.adjusted < SIGNIFICANT else "may be chance"
-    )
+    difference = comparison.difference
+    lead = difference.lead if difference.first == best else -difference.lead
+    # Votes of one person are not independent: where it is known whose they are, people count.
+    p, adjusted, unit = difference.p, difference.adjusted, ""
+    if comparison.by_voter is not None and comparison.by_voter_adjusted is not None:
+        p, adjusted = comparison.by_voter, comparison.by_voter_adjusted
+        unit = " with participants as the unit"
+    verdict = "is hardly chance" if adjusted < SIGNIFICANT else "may be chance"
+    met = " where the two met" if found.two else ""
+    points = f"{100 * lead:.1f}".replace("-", "−")
     sentences.append(
-        f"{found.methods[best]} leads; its lead over {found.methods[next_best]}, "
-        f"{abs(100 * comparison.difference.lead):.1f} points ({_range(lead)}), "
-        f"{verdict} ({_equals(comparison.difference.p)}, with all {len(found.comparisons)} "
-        f"comparisons in view {_p(comparison.difference.adjusted)})."
+        f"{found.methods[best]} leads; its lead over {found.methods[next_best]}{met}, "
+        f"{points} points ({_range(_toward(comparison, best))}), "
+        f"{verdict} ({_equals(p)}{unit}, with all {len(found.comparisons)} "
+        f"comparisons in view {_p(adjusted)})."
     )
     return sentences
 

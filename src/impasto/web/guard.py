@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple, TypeAlias
@@ -69,6 +69,7 @@ class Guard:
     addresses: bool = False  # any IP address is a Host of ours: for a server on all interfaces
     token: str = field(default="", repr=False)  # empty: none is asked for
     max_bytes: int = MAX_BYTES
+    larger: Mapping[str, int] = field(default_factory=dict)  # by path, where more is taken
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or answer it here."""
@@ -85,7 +86,8 @@ class Guard:
             return await _refuse(send, headers, refusal)
         if self.token and not self._admitted(scope, headers):
             return await self._welcome(scope, headers, send)
-        return await _Limit(receive=receive, send=send, left=self.max_bytes).run(self.app, scope)
+        limit = _Limit(receive=receive, send=send, left=self._most(scope))
+        return await limit.run(self.app, scope)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> Refusal | None:
         host = headers.get("host", "")
@@ -97,9 +99,12 @@ class Guard:
         if not origin and scope["type"] == "websocket":
             return Refusal(403, "a web socket must tell its origin")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self.max_bytes:
-            return Refusal(413, _too_large(self.max_bytes))
+        if not length.isdecimal() or int(length) > self._most(scope):
+            return Refusal(413, _too_large(self._most(scope)))
         return None
+
+    def _most(self, scope: Scope) -> int:
+        return self.larger.get(scope["path"], self.max_bytes)
 
     def _is_ours(self, name: str) -> bool:
         return name in self.names or (self.addresses and _is_address(name))

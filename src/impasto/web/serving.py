@@ -8,7 +8,8 @@ import os
 import secrets
 import socket
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -29,9 +30,24 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def new_token() -> str:
-    """A word that nobody guesses."""
-    return secrets.token_urlsafe(18)
+def token_of(folder: Path) -> str:
+    """A word that nobody guesses, made once, so that links stay good; for its owner only."""
+    path = folder / "token"
+    try:
+        if not path.exists():
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(18))
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ImpastoError(f"the token in {path} cannot be read or written: {problem}") from None
+    if (
+        len(token) < 16
+        or not token.isascii()
+        or not token.isprintable()
+        or set(token) & set(' ";,')
+    ):
+        raise ImpastoError(f"{path} is not a token; delete it and a new one is made")
+    return token
 
 
 def listen(host: str = LOCAL, port: int = 0) -> socket.socket:
@@ -71,6 +87,7 @@ def guarded(
     names: tuple[str, ...] = (),
     token: str = "",
     max_bytes: int = MAX_BYTES,
+    larger: Mapping[str, int] | None = None,
 ) -> Guard:
     """The application behind its door; names are further ones that this server is known by."""
     local = is_local(host)
@@ -78,7 +95,14 @@ def guarded(
         raise ImpastoError("a server that others can reach needs a token")
     own = frozenset() if local else frozenset({host.lower(), socket.gethostname().lower()})
     known = LOCAL_NAMES | own | frozenset(name.lower() for name in names)
-    return Guard(app=app, names=known, addresses=not local, token=token, max_bytes=max_bytes)
+    return Guard(
+        app=app,
+        names=known,
+        addresses=not local,
+        token=token,
+        max_bytes=max_bytes,
+        larger=larger or {},
+    )
 
 
 class _Server(uvicorn.Server):

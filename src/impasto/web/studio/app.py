@@ -16,12 +16,14 @@ from starlette.concurrency import run_in_threadpool
 
 import impasto
 from impasto.types import ImpastoError
+from impasto.web.studio import pictures
 from impasto.web.studio.answers import Problem
 from impasto.web.studio.front import Front
 from impasto.web.studio.routes import router
 from impasto.web.studio.workshop import Busy
 
 STATIC = Path(__file__).with_name("static")
+LARGER = {"/api/pictures": pictures.MAX_BYTES}  # bodies that may be larger than others
 
 
 def create(folder: Path) -> FastAPI:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import sqlite3
 import sys
@@ -28,6 +29,7 @@ from impasto.types import ImpastoError
 
 VERSION = 1  # of the tables
 MAX_RUNS = 1000  # in the history: nothing finished is deleted unasked, so new ones are refused
+OURS = re.compile(r"[0-9a-f]{32}(\.webp)?")  # names of files that were made here
 SPARE_UPLOADS = 100  # pictures that no run uses: the newest of them
 SPARE_SECONDS = 24 * 3600.0  # and none that is older
 TABLES = """
@@ -267,9 +269,10 @@ class Store:
                     self.mark(run, "interrupted")
             known = {row[0] for row in self._base.execute("SELECT id FROM uploads")}
             known |= {row[0] for row in self._base.execute("SELECT id FROM runs")}
-        for folder in ("uploads", "thumbs", "results", "checkpoints"):
+        # Cut off before it was noted. A finished picture stays, whatever the database knows.
+        for folder in ("uploads", "thumbs", "checkpoints"):
             for path in (self.folder / folder).iterdir():
-                if path.name.partition(".")[0] not in known:  # cut off before it was noted
+                if OURS.fullmatch(path.name) and path.name.partition(".")[0] not in known:
                     path.unlink(missing_ok=True)
 
     @contextmanager

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from impasto.recipe import EVERY_METHOD, FEED_FORWARD, LAYERS, PRESETS, Recipe, default_layers
+from impasto.recipe import (
+    DECODERS,
+    EVERY_METHOD,
+    FEED_FORWARD,
+    LAYERS,
+    PRESETS,
+    Recipe,
+    default_layers,
+)
 from impasto.types import ImpastoError
 
 STARTS = ("content", "color", "noise", *FEED_FORWARD)
@@ -17,6 +25,7 @@ STARTS = ("content", "color", "noise", *FEED_FORWARD)
 WORDS: dict[str, tuple[str, ...]] = {
     "start": STARTS,
     "weights": ("oxford", "torchvision"),
+    "decoder": DECODERS,
     "device": (),
 }
 PATTERNS: dict[str, str] = {

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_WAITING = 8  # runs
 LIVE_SIDE = 1024  # pixels of a picture on the way
 BETWEEN_PICTURES = 0.3  # seconds
+BREATH = 1.0  # seconds after something that could not even be noted
 BETWEEN_CHECKPOINTS = 10.0  # seconds at least, and twenty times what saving one takes
 SKETCH_VIEW = 512  # pixels of a picture that a sketch is made from
 INSPECTION_SIDE = 512
@@ -203,14 +204,16 @@ class Workshop:
             self._errand() if run is None else self._attempt(run)
         except Exception:  # not even a failure could be noted: a full disk
             log.exception("the workshop stumbled")
+            time.sleep(BREATH)
 
     def _next(self) -> Run | None:
         """The next run, where no errand comes first."""
         with self._news:
             if self._errands:
                 return None
-            run = self.store.run(self._queue.popleft())
+            run = self.store.run(self._queue[0])
             self.store.mark(run, "painting")
+            self._queue.popleft()
             self.glimpse = Glimpse(run=run.id)
             return run
 

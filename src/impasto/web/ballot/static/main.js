@@ -5,6 +5,7 @@ import { forget, recall, remember } from "./memory.js";
 import * as server from "./server.js";
 
 const SEEN = 180; // milliseconds for which one sees one's choice
+const PAUSE = 300; // milliseconds in which new pictures take no vote: a second click was for those before
 const element = (id) => document.getElementById(id);
 let study = null;
 let who = null;
@@ -32,7 +33,7 @@ async function draw(next) {
   element("bar").value = state.done;
   element("undo").disabled = !state.last;
   const number = Math.min(state.done + 1, state.total);
-  element("count").textContent = state.ballot ? `${number} of ${state.total}` : `${state.total} of ${state.total}`;
+  element("count").textContent = `${number} of ${state.total}`;
   if (!state.ballot) {
     show("thanks");
     element("thanks-title").focus();
@@ -41,12 +42,15 @@ async function draw(next) {
   }
   show("ballot");
   element("board").classList.add("loading");
+  element("board").ariaBusy = true; // takes no votes yet
   const tell = (missing) => notice(missing ? "A picture does not come; asking for it again …" : "");
   await board.draw(state.ballot, choose, tell);
   element("board").classList.remove("loading");
   element("question").focus({ preventScroll: true });
   window.scrollTo(0, 0);
   board.ahead(state.ahead);
+  await new Promise((wake) => setTimeout(wake, PAUSE));
+  element("board").ariaBusy = false;
   busy = false;
 }
 
@@ -101,8 +105,9 @@ function begin() {
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const digit = "123456789".indexOf(event.key);
-  if (event.key.length === 1 && digit >= 0) choose(digit);
-  else if (event.key === "Backspace" || event.key === "u") undo();
+  const held = event.repeat; // a key that is held down votes once
+  if (event.key.length === 1 && digit >= 0) held || choose(digit);
+  else if (event.key === "Backspace" || event.key === "u") held || undo();
   else if (event.key === "z" && state?.ballot) board.isOpen() ? board.close() : board.look(2);
   else if (board.isOpen() && event.key === "ArrowRight") board.turn(1);
   else if (board.isOpen() && event.key === "ArrowLeft") board.turn(-1);

@@ -32,7 +32,7 @@ function show() {
   const names = array(value("layers"), known.methods[value("method")].layers);
   const usual = names.map((name) => known.layer_weights[name]);
   const weights = array(value("layer_weights"), usual);
-  bank("layers", names.length > MOST ? [] : weights.map((each, number) => Number((each / usual[number]).toFixed(2))), {
+  bank("layers", names.length > MOST ? [] : weights.map((each, number) => each / usual[number]), {
     label: (number) => [names[number].replace(/[a-z]+/, "").replace("_", "·"), `layer ${names[number]}`],
     moved: (factors) => change({
       settings: { layer_weights: factors.every((each) => each === 1) ? undefined : factors.map((each, number) => each * usual[number]) },
@@ -59,7 +59,8 @@ function bank(id, weights, { label, moved }) {
     input.setAttribute("aria-label", long);
     if (Number(input.value) !== weights[number]) input.value = weights[number];
     out.textContent = String(Number(weights[number].toFixed(2)));
-    input.oninput = () => moved([...box.querySelectorAll("input")].map((one) => Number(one.value)));
+    // The others stay as they are: a fader cannot show every weight.
+    input.oninput = () => moved(weights.map((weight, place) => (place === number ? Number(input.value) : weight)));
   });
 }
 

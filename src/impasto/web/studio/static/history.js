@@ -2,13 +2,14 @@
 
 import { ask, Gone, untilBack } from "./api.js";
 import { adopt } from "./wish.js";
-import { called, complain, duration, moment } from "./words.js";
+import { called, complain, duration, moment, settle } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const OPEN = ["waiting", "painting"];
 const PAGE = 24;
 const AGAIN = 3000;  // milliseconds between looks while something is being painted
 let oldest = null;
+let timer = 0;
 let shown = "";  // ids and states of what is on the page
 
 export function history() {
@@ -28,7 +29,8 @@ async function load(before) {
   try {
     const { runs, more } = await ask(`/api/runs?limit=${PAGE}${before === null ? "" : `&before=${before}`}`);
     if (before === null) {
-      if (runs.some(({ state }) => OPEN.includes(state))) setTimeout(look, AGAIN);
+      clearTimeout(timer);
+      if (runs.some(({ state }) => OPEN.includes(state))) timer = setTimeout(look, AGAIN);
       const states = JSON.stringify(runs.map(({ id, state }) => [id, state]));
       if (shown === states) return;  // as it is: nobody loses their place
       shown = states;
@@ -116,6 +118,7 @@ function button(words, action) {
   made.type = "button";
   made.addEventListener("click", async () => {
     try {
+      settle();
       await action();
     } catch (problem) {
       complain(problem);

@@ -14,6 +14,9 @@ const THEMES = { auto: "as the system", light: "light", dark: "dark" };
 
 theme();
 start();
+for (const kind of ["dragover", "drop"]) {
+  addEventListener(kind, (event) => event.preventDefault());  // a file dropped beside a well is not opened
+}
 
 async function start() {
   let schema, samples;

@@ -2,7 +2,7 @@
 
 import { Gone, untilBack } from "./api.js";
 
-const line = document.getElementById("problem");
+const lines = [...document.querySelectorAll(".problem")];  // one per page
 
 /** Say what went wrong; where the server is gone, wait for it. */
 export function complain(problem) {
@@ -10,19 +10,21 @@ export function complain(problem) {
     untilBack();
     return;
   }
+  const line = lines.find((each) => !each.closest("[data-page]").hidden) ?? lines[0];
   line.textContent = problem.message;
   line.hidden = false;
 }
 
 /** Nothing is wrong any more. */
 export function settle() {
-  line.hidden = true;
+  for (const line of lines) line.hidden = true;
 }
 
 export function duration(seconds) {
-  if (seconds < 60) return `${Math.max(1, Math.round(seconds))} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.max(1, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
