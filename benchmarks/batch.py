@@ -59,7 +59,7 @@ def grid_seconds(words: list[str]) -> float:
         return time.perf_counter() - began
 
 
-def engines(size: int = 256, steps: int = Recipe().steps, rounds: int = 3) -> dict:
+def engines(size: int = 256, steps: int = 30, rounds: int = 3) -> dict:
     """The same grid by both, alternately, in the order a-b b-a a-b …"""
     taken: dict[str, list[float]] = {name: [] for name in HALVES}
     loads = []
