@@ -2,7 +2,8 @@
 
     python scripts/paper_page.py DIR
 
-What it says was found are the captions of that run: nothing is written by hand.
+What it says was found are the captions of that run: nothing is written by hand. Experiments that
+are not in the folder stay as they were on the page.
 """
 
 from __future__ import annotations
@@ -81,9 +82,14 @@ def section(name: str, folder: Path) -> str:
 def main(folder: Path) -> None:
     if (folder / "inspect.png").exists():
         shrink(folder / "inspect.png", "inspect")
-    here = [name for name in EXPERIMENTS if (folder / f"{name}.json").exists()]
-    text = HOW + "".join(section(name, folder) for name in here)
-    (DOCS / "paper.md").write_text(text)
+    page = DOCS / "paper.md"
+    known = {each.split(":")[0]: each for each in page.read_text().split("\n### ")[1:]}
+    sections = [
+        section(name, folder) if (folder / f"{name}.json").exists() else f"\n### {known[name]}"
+        for name in EXPERIMENTS
+        if name in known or (folder / f"{name}.json").exists()
+    ]
+    page.write_text(HOW + "".join(sections))
 
 
 if __name__ == "__main__":
