@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -258,9 +259,12 @@ def test_answers_are_not_held_back_by_the_kernel() -> None:
             assert accepted.proto == socket.IPPROTO_TCP
 
 
-def test_tokens_are_long_and_never_twice() -> None:
-    tokens = {serving.new_token() for _ in range(1000)}
-    assert len(tokens) == 1000
+def test_tokens_are_long_and_never_twice(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(50)]
+    for folder in folders:
+        folder.mkdir()
+    tokens = {serving.token_of(folder) for folder in folders}
+    assert len(tokens) == 50
     assert min(map(len, tokens)) >= 22  # 128 bits and more, six to a letter
 
 

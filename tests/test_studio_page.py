@@ -301,6 +301,10 @@ def test_the_equalizer_is_followed_by_a_sketch_and_meets_the_settings(opened, tm
         "all => all.map(each => each.id.slice('all-'.length))"
     )
     assert names == [each.name for each in fields(Recipe)]
+    page.locator("#all-moment_weights").fill("1, 1, 5, 1, 1.25")  # more than a fader can show
+    page.locator("#all-moment_weights").press("Tab")
+    page.get_by_role("slider", name="mean").fill("0.5")
+    expect(page.locator("#all-moment_weights")).to_have_value("0.5, 1, 5, 1, 1.25")
     page.get_by_role("button", name="Level everything").click()
     expect(page.locator("#changed")).to_be_hidden()
     with page.expect_file_chooser() as chooser:
@@ -331,7 +335,7 @@ def test_the_features_before_and_after_are_drawn(opened, server):
 
 def test_again_with_takes_everything_over_and_delete_asks_twice(opened, server):
     run = server.until(server.paint(method="mm", alpha=0.01)["id"], "done")
-    page = opened("#/history")
+    page = opened("#/history", allowed="status of 409")
     card = page.locator(".card").first
     card.get_by_role("button", name="Again with").click()
     expect(page.locator("#method")).to_have_value("mm")
@@ -341,7 +345,19 @@ def test_again_with_takes_everything_over_and_delete_asks_twice(opened, server):
     page.get_by_role("link", name="History").click()
     card.get_by_role("button", name="Delete").click()
     assert server.client.get(f"/api/runs/{run['id']}").status_code == 200
+
+    def refuse(route):
+        if route.request.method == "DELETE":
+            route.fulfill(status=409, json={"detail": "not now"})
+        else:
+            route.continue_()
+
+    page.route("**/api/runs/*", refuse)
     card.get_by_role("button", name="Really?").click()
+    expect(page.locator("#history .problem")).to_have_text("Not now.")
+    page.unroute("**/api/runs/*")
+    card.get_by_role("button", name="Really?").click()
+    expect(page.locator("#history .problem")).to_be_hidden()
     expect(page.locator(f'.card a[href="#/run/{run["id"]}"]')).to_have_count(0)
     assert server.client.get(f"/api/runs/{run['id']}").status_code == 404
 
