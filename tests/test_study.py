@@ -198,6 +198,10 @@ def test_settings_that_differ_make_methods_of_their_own(tmp_path: Path) -> None:
         kit.picture(made / f"gram{alpha}.png", 9, record=told)
     assert grid.read(made).methods == ("cmd", "gram alpha=0.1", "gram alpha=0.2")
     assert grid.read(made, methods=("gram alpha=0.2", "cmd")).methods == ("gram alpha=0.2", "cmd")
+    for weights in ("oxford", "other.pth"):  # another network is another look
+        told = kit.record(content, style, "mm", weights=weights)
+        kit.picture(made / f"mm-{weights}.png", 9, record=told)
+    assert {"mm weights=oxford", "mm weights=other.pth"} <= set(grid.read(made).methods)
 
 
 def test_pairs_that_lack_a_method_are_left_out_and_told(tmp_path: Path) -> None:
