@@ -520,7 +520,8 @@ def test_one_eager_voter_is_no_evidence(tmp_path: Path) -> None:
     choices = voted(study, 6, lambda ballot, seat: (ballot.pair + seat) % 3 if seat else 0)
     found = findings.of_study(study, choices)
     best = report._between(found, *found.order[:2])
-    assert best.difference.adjusted < report.SIGNIFICANT < best.by_voter_adjusted  # type: ignore[operator]
+    assert best.by_voter_adjusted is not None
+    assert best.difference.adjusted < report.SIGNIFICANT < best.by_voter_adjusted
     assert "may be chance" in report.text(found)
     assert "with participants as the unit" in report.text(found)
 
