@@ -3,10 +3,10 @@
     python benchmarks/gallery.py
 
 A sketch is waited for from the wish to paint at 512 pixels to the first picture that can be seen.
-A page is what a browser asks for that has nothing in its cache: the list of forty paintings and
-their thumbnails over six connections, while five people leaf, with the studio at rest and while it
-paints, and while fifty do. Readers and server share the machine. Writes
-`benchmarks/data/gallery.json` and the table in `docs/studio.md`.
+A page is what the studio's own asks for in a browser that has nothing in its cache: the list of 24
+paintings and their thumbnails over six connections, while five people leaf, with the studio at
+rest, while it paints, and while fifty vote in a study; and while fifty leaf. All share the machine.
+Writes `benchmarks/data/gallery.json` and the table in `docs/studio.md`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from plain import DATA, machine
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests import studio
+import votes
+from tests import studio, study
 from tests.study import Line
 
 from impasto import files
 
 DOCS = ROOT / "docs" / "studio.md"
 BEGIN, END = "<!-- gallery: written by benchmarks/gallery.py -->", "<!-- end -->"
-PAGES, PAINTINGS, CONNECTIONS = 6, 40, 6
+PAGES, PAINTINGS, CONNECTIONS = 6, 24, 6
 PAUSE = 2.0  # seconds between two pages, on average
 
 
@@ -69,8 +70,28 @@ async def everybody(port: int, readers: int) -> tuple[list[float], list[int]]:
     return times, sizes
 
 
-def measure(server: studio.Server, name: str, readers: int) -> dict[str, Any]:
-    times, sizes = asyncio.run(everybody(server.port, readers))
+async def beside_voters(port: int, readers: int) -> tuple[list[float], list[int]]:
+    """The same while people vote, for as long as anybody reads."""
+
+    async def vote(port: int) -> None:
+        while True:
+            await votes.everybody(port, 1.0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = study.results(Path(folder) / "made", methods=votes.METHODS, pairs=votes.PAIRS)
+        study.study(Path(folder), made)
+        with study.serving(Path(folder)) as booth:
+            voting = asyncio.create_task(vote(booth.port))
+            found = await everybody(port, readers)
+            assert not voting.done(), voting.exception()
+            voting.cancel()
+    return found
+
+
+def measure(
+    server: studio.Server, name: str, readers: int, reading: Any = everybody
+) -> dict[str, Any]:
+    times, sizes = asyncio.run(reading(server.port, readers))
     median, high = np.percentile(times, [50, 95])
     return {
         "the studio": name,
@@ -128,6 +149,7 @@ def main() -> None:
                 server.until(run["id"], "done")
             waited = sketches(server)
             rows = [measure(server, "at rest", readers) for readers in (5, 50)]
+            rows.append(measure(server, "beside fifty voters", 5, beside_voters))
             server.paint(size=512, steps=1000, stop="never")
             rows.append(measure(server, "painting at 512 pixels", 5))
         finally:

@@ -309,9 +309,11 @@ def test_every_method_lowers_its_loss(method, files, tmp_path, impasto):
 def test_feed_forward_and_again(method, files, tmp_path, impasto):
     output = tmp_path / "out.png"
     outcome = impasto(
-        "stylize", files["content"], files["style"], "-o", output, "--size", 64, "--method", method
-    )
+        "stylize", files["content"], files["style"], "-o", output, "--size", 64,
+        "--method", method, "--layer-weights", "", "--steps", "9",
+    )  # fmt: skip
     assert outcome.code == 0
+    assert f"without effect on method '{method}': --layer-weights, --steps\n" in outcome.err
     assert "pass" in outcome.err
     assert impasto("rerun", output).out == "every pixel is the same\n"
     assert np.abs(pixels(output) - pixels(files["content"]).mean()).max() > 10

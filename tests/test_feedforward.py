@@ -258,6 +258,29 @@ def test_a_start_for_the_optimization(files):
     assert first["wct"].style < first["content"].style
 
 
+OTHERWISE = {
+    "alpha": 0.5, "order": 3, "moment_weights": (1, 0, 0, 0, 0), "projections": 9,
+    "kernel": "linear", "layer_weights": (3,), "tv": 1.0, "laplacian": 1.0, "strength": 0.5,
+    "decoder": "impasto", "decode": "optimize", "steps": 3, "shallow": 0, "optimizer": "adam",
+    "learning_rate": 0.2, "decay": "none", "scales": 2, "start": "noise", "stop": "never",
+    "budget": 9.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [{"method": "adain"}, {"method": "gram", "steps": 1}])
+def test_what_is_idle_changes_nothing(files, settings):
+    settings = {**settings, "size": 48}
+    idle = Recipe(**settings).idle
+    assert {"order", "moment_weights", "kernel", "projections"} <= idle <= OTHERWISE.keys()
+    assert {"strength", "steps"} & idle == {
+        "steps" if settings["method"] == "adain" else "strength"
+    }
+    expected = impasto.stylize(files["content"], files["style"], **settings).array
+    other = {name: OTHERWISE[name] for name in idle if name != "order"}  # five weights of moments
+    found = impasto.stylize(files["content"], files["style"], **{**settings, **other}).array
+    assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

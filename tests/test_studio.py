@@ -134,6 +134,21 @@ def test_methods_without_steps_are_painted_too(server):
     assert len(ends[1]["history"]) == ends[1]["steps"] + 1
 
 
+def test_the_history_has_small_pictures_and_leaves_the_losses_to_the_run(server):
+    run = server.until(server.paint(steps=2)["id"], "done")
+    assert len(run["history"]) == 3
+    listed = server.client.get("/api/runs").json()["runs"][0]
+    assert listed == run | {"history": []}
+    thumb = f"/api/runs/{run['id']}/thumb"
+    small = server.client.get(thumb)
+    assert small.headers["content-type"] == "image/webp"
+    (server.folder / "thumbs" / f"{run['id']}.webp").unlink()  # it can be made again
+    again = server.client.get(thumb)
+    assert again.status_code == 200
+    both = [PIL.Image.open(io.BytesIO(each.content)) for each in (small, again)]
+    assert both[0].size == both[1].size == (run["width"], run["height"])
+
+
 def test_a_picture_can_be_the_start(server):
     given = server.client.post("/api/pictures?name=start.png", content=encoded(size=(60, 40)))
     run = server.until(server.paint(start=given.json()["id"], steps=1)["id"], "done")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import re
@@ -239,6 +240,26 @@ def test_a_text_file_is_refused_with_a_sentence(opened, tmp_path):
     page.get_by_role("button", name="Paint", exact=True).click()
     expect(problem).to_contain_text("Size is 20; it must be between 32 and")
     check_access(page)
+
+
+DROP = """
+(target, [name, base64]) => {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([bytes], name, {type: "image/png"}));
+  const event = new DragEvent("drop", {dataTransfer, bubbles: true, cancelable: true});
+  return target.dispatchEvent(event);  // whether the browser would open the file
+}
+"""
+
+
+def test_a_picture_can_be_dropped_and_one_dropped_beside_does_no_harm(opened, tmp_path):
+    page = opened()
+    data = base64.b64encode(file_of("rocket", tmp_path).read_bytes()).decode()
+    assert not page.locator("body").evaluate(DROP, ["beside.png", data])
+    assert not page.locator('[data-well="style"] .drop').evaluate(DROP, ["mine.png", data])
+    expect(page.locator('[data-well="style"] .name')).to_contain_text("mine.png, 90 × ")
+    expect(page.locator('[data-well="content"] .name')).not_to_contain_text(".png")
 
 
 def test_every_view_fits_a_phone_and_is_accessible_in_light_and_dark(opened, server):

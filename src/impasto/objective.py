@@ -48,7 +48,8 @@ class Objective:
         whole = image.detach().requires_grad_()
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
-        slopes = dict(zip(values, found[1:], strict=True))
+        # Multiplied here, as torch imports sympy for those who give it slopes: half a second.
+        parts = {name: each * parts[name] for name, each in zip(values, found[1:], strict=True)}
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
             """Of one part at a time: what was kept for it is free before the next is asked for."""
@@ -58,7 +59,7 @@ class Objective:
             for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
                 if name in parts:
                     end = seen.pop(name).features
-                    (gradient,) = torch.autograd.grad(parts.pop(name), end, slopes[name])
+                    (gradient,) = torch.autograd.grad(parts.pop(name), end)
                     crop(total, (total.shape[-1] - end.shape[-1]) // 2).add_(gradient)
             return total
 

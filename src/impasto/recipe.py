@@ -49,6 +49,13 @@ FEED_FORWARD: dict[str, Method] = {
 ONE_PASS = ("adain", "histogram")  # at relu4_1
 PASSES = ("relu5_1", "relu4_1", "relu3_1", "relu2_1", "relu1_1")
 EVERY_METHOD = {**METHODS, **FEED_FORWARD}
+SETTINGS_OF = {
+    "order": ("cmd", "cmd-joint"),
+    "moment_weights": ("cmd", "cmd-joint"),
+    "projections": ("swd", "cmd-joint"),
+    "kernel": ("mmd",),
+}  # and of no other methods
+STEPS, ONE_GO = "optimization", "feed-forward"  # groups of settings
 DECODERS = ("auto", "impasto", "adain-original")
 KERNELS = ("linear", "polynomial", "gaussian")
 CHANNELS: dict[str, int] = {
@@ -141,7 +148,7 @@ class Recipe:
     strength: float = setting(
         1.0,
         "feed-forward methods: how much of the style, 0 is a mere copy",
-        group="feed-forward",
+        group=ONE_GO,
         parse=number,
         low=0,
         high=1,
@@ -150,12 +157,12 @@ class Recipe:
         "auto",
         "from features to the picture: 'impasto', 'adain-original' (relu4_1 only), the better one "
         "of both, or a file of `impasto train-decoders`",
-        group="feed-forward",
+        group=ONE_GO,
     )
     decode: str = setting(
         "network",
         "'optimize' needs no decoder: steps towards the transferred features",
-        group="feed-forward",
+        group=ONE_GO,
         choices=("network", "optimize"),
     )
 
@@ -176,34 +183,30 @@ class Recipe:
         high=LARGEST_SIDE,
     )
 
-    steps: int = setting(
-        60, "most steps to take", group="optimization", parse=int, low=1, high=100_000
-    )
+    steps: int = setting(60, "most steps to take", group=STEPS, parse=int, low=1, high=100_000)
     shallow: int = setting(
         30,
         "lbfgs: so many of the first steps, at most two in three, look at the layers up to 3_1 "
         "alone: quick, and most of the way; 0: none",
-        group="optimization",
+        group=STEPS,
         parse=int,
         low=0,
         high=100_000,
     )
-    optimizer: str = setting(
-        "lbfgs", "how steps are taken", group="optimization", choices=("adam", "lbfgs")
-    )
+    optimizer: str = setting("lbfgs", "how steps are taken", group=STEPS, choices=("adam", "lbfgs"))
     learning_rate: float = setting(
-        0.05, "length of the first step in RGB [0, 1]", group="optimization", parse=number, low=1e-6
+        0.05, "length of the first step in RGB [0, 1]", group=STEPS, parse=number, low=1e-6
     )
     decay: str = setting(
         "cosine",
         "course of the step length",
-        group="optimization",
+        group=STEPS,
         choices=("cosine", "none"),
     )
     scales: int = setting(
         0,
         "coarse to fine: sizes to paint at, each twice the one before; 0: begin near 512",
-        group="optimization",
+        group=STEPS,
         parse=int,
         low=0,
         high=6,
@@ -212,24 +215,24 @@ class Recipe:
         "color",
         "'content', 'color' (the content in the colors of the style), 'noise', a feed-forward "
         "method, or an image file",
-        group="optimization",
+        group=STEPS,
         placeholder="START",
     )
     stop: str = setting(
         "slope",
         "when to end early: the style loss has become flat, the rule of the paper, never",
-        group="optimization",
+        group=STEPS,
         choices=("slope", "paper", "never"),
     )
     budget: float = setting(
         0.0,
         "seconds for everything, set-up included (90s, 2m); 0 is no limit",
-        group="optimization",
+        group=STEPS,
         parse=seconds,
         low=0,
     )
     seed: int = setting(
-        0, "of noise and random projections", group="optimization", parse=int, low=0, high=2**31
+        0, "of noise and random projections", group=STEPS, parse=int, low=0, high=2**31
     )
 
     device: str = setting(
@@ -318,6 +321,17 @@ class Recipe:
         if self.method not in FEED_FORWARD or self.decode == "optimize":
             return ()
         return tuple(sorted((int(tap[4]) for tap in self.style_layers), reverse=True))
+
+    @property
+    def idle(self) -> set[str]:
+        """Settings that change nothing: of other methods, or of steps where none are taken."""
+        idle = {name for name, methods in SETTINGS_OF.items() if self.method not in methods}
+        if self.passes:
+            steps = {each.name for each in fields(self) if each.metadata["group"] == STEPS}
+            return idle | steps - {"seed"} | {"alpha", "layer_weights", "tv", "laplacian"}
+        if not {self.method, self.start} & FEED_FORWARD.keys():
+            idle |= {each.name for each in fields(self) if each.metadata["group"] == ONE_GO}
+        return idle
 
 
 PRESETS: dict[str, dict[str, Any]] = {

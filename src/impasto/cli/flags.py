@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -26,13 +27,23 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         many = isinstance(each.default, tuple)
         default = f" [{each.default}]" if each.default not in ((), 0.0) else ""
         groups[meta["group"]].add_argument(
-            f"--{each.name.replace('_', '-')}",
+            flag(each.name),
             dest=each.name,
             default=argparse.SUPPRESS,
             metavar=meta["placeholder"] or (None if meta["choices"] else "X"),
             choices=None if many or meta["placeholder"] else meta["choices"] or None,
             help=meta["help"].replace("%", "%%") + default,
         )
+
+
+def flag(name: str) -> str:
+    """The flag of a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """The flags of some settings, for a sentence."""
+    return ", ".join(flag(name) for name in sorted(names))
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     from impasto import files, imagefile
     from impasto.recipe import Recipe
 
-    recipe = Recipe.of(arguments.preset, **flags.settings_of(arguments))
+    given = flags.settings_of(arguments)
+    recipe = Recipe.of(arguments.preset, **given)
     imagefile.check_writable(arguments.output)
     for path in filter(None, (arguments.report, arguments.checkpoint)):
         files.check_place(path)
@@ -51,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.checkpoint and Path(arguments.checkpoint).exists():
         runfile.load(arguments.checkpoint)  # anything else is not ours to replace
 
+    if not arguments.quiet and (idle := flags.listed(given.keys() & recipe.idle)):
+        print(f"impasto: without effect on method '{recipe.method}': {idle}", file=sys.stderr)
     fetch_missing(recipe, quiet=arguments.quiet)
     job = api.open_job(arguments.content, arguments.style, recipe, began=began)
     _, code = paint(

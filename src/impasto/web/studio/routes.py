@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
+from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
@@ -50,6 +51,15 @@ router = APIRouter(prefix="/api")
 def kind(media: str) -> Responses:
     """A response that is a file of some kind."""
     return {200: {"content": {media: {}}, "description": "the file"}}
+
+
+def view(whole: FilePath, thumb: FilePath, side: int) -> Response:
+    """A picture made small, or its thumbnail where there is one."""
+    if side == pictures.THUMB_SIDE and thumb.exists():
+        data = thumb.read_bytes()  # sent at once: in parts it would take longer
+    else:
+        data = pictures.view(whole, side)
+    return Response(data, media_type="image/webp", headers=KEEP)
 
 
 def soon(answer: Future[Any]) -> Any:
@@ -113,11 +123,7 @@ def view_picture(
 ) -> Response:
     """A picture upright, its long side at most as asked for."""
     upload = here.upload(id)
-    path = here.store.thumb_path(upload)
-    if side == pictures.THUMB_SIDE and path.exists():
-        return FileResponse(path, media_type="image/webp", headers=KEEP)
-    data = pictures.view(here.store.upload_path(upload), side)
-    return Response(data, media_type="image/webp", headers=KEEP)
+    return view(here.store.upload_path(upload), here.store.thumb_path(upload), side)
 
 
 @router.post("/runs", tags=["runs"], status_code=201, responses=BUSY)
@@ -132,7 +138,7 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=100)] = 40,
     before: Annotated[float | None, Query(description="`created` of the last one seen")] = None,
 ) -> RunsOut:
-    """The history, the newest first."""
+    """The history, the newest first, without the losses of what is over."""
     found = here.store.runs(limit=limit + 1, before=before)
     return RunsOut(runs=[here.shown(run) for run in found[:limit]], more=len(found) > limit)
 
@@ -204,13 +210,13 @@ def fetch_result(id: Id, here: Here, download: bool = False) -> FileResponse:
 @router.get(
     "/runs/{id}/thumb",
     tags=["runs"],
-    response_class=FileResponse,
+    response_class=Response,
     responses=kind("image/webp") | MISSING,
 )
-def fetch_thumb(id: Id, here: Here) -> FileResponse:
+def fetch_thumb(id: Id, here: Here) -> Response:
     """The finished picture, small."""
-    path = here.store.thumb_path(here.finished(id))
-    return FileResponse(path, media_type="image/webp", headers=KEEP)
+    run = here.finished(id)
+    return view(here.store.result_path(run), here.store.thumb_path(run), pictures.THUMB_SIDE)
 
 
 @router.get("/runs/{id}/inspection", tags=["runs"], responses=BUSY)

@@ -44,6 +44,10 @@ CREATE TABLE IF NOT EXISTS runs (
     record TEXT NOT NULL DEFAULT 'null', history TEXT NOT NULL DEFAULT '[]');
 CREATE INDEX IF NOT EXISTS runs_by_time ON runs (created);
 """
+LISTED = (
+    "id, content, style, start, recipe, state, created, error, width, height, record, "
+    "'[]' AS history"
+)
 History: TypeAlias = tuple[tuple[float, float, int], ...]
 """Per step: style loss, content loss, and the number of style layers they are of."""
 OPEN = ("waiting", "painting")  # states of a run that is not over
@@ -207,9 +211,9 @@ class Store:
         return _run(row)
 
     def runs(self, *, limit: int = 100, before: float | None = None) -> list[Run]:
-        """The newest runs, those made before a time if one is given."""
+        """The newest runs without their losses, those made before a time if one is given."""
         bound = sys.float_info.max if before is None else before
-        query = "SELECT * FROM runs WHERE created < ? ORDER BY created DESC LIMIT ?"
+        query = f"SELECT {LISTED} FROM runs WHERE created < ? ORDER BY created DESC LIMIT ?"
         with self._lock:
             return [_run(row) for row in self._base.execute(query, [bound, limit])]
 
