@@ -286,6 +286,7 @@ def test_what_is_idle_changes_nothing(files, settings):
     [
         ({"method": "adain", "layers": "conv4_2"}, "relu1_1 … relu5_1"),
         ({"method": "wct", "decoder": "adain-original"}, "--layers relu4_1"),
+        ({"start": "wct", "decoder": "adain-original"}, "leave --decoder out"),
         ({"method": "adain", "strength": 2}, "strength"),
         ({"method": "adian"}, "adain"),
     ],

@@ -395,3 +395,8 @@ def _check_lengths(recipe: Recipe) -> None:
             f"the decoder of AdaIN knows relu4_1 alone and '{recipe.method}' works at "
             f"{', '.join(recipe.style_layers)}; add --layers relu4_1"
         )
+    if recipe.decoder == "adain-original" and recipe.start in FEED_FORWARD.keys() - set(ONE_PASS):
+        raise ImpastoError(
+            f"the decoder of AdaIN knows relu4_1 alone, which is not enough for a start by "
+            f"'{recipe.start}'; leave --decoder out, or start with adain"
+        )
