@@ -255,10 +255,11 @@ DROP = """
 
 def test_a_picture_can_be_dropped_and_one_dropped_beside_does_no_harm(opened, tmp_path):
     page = opened()
-    data = base64.b64encode(file_of("rocket", tmp_path).read_bytes()).decode()
+    # Of a size of its own: the same bytes would keep the name under which they came first.
+    data = base64.b64encode(file_of("rocket", tmp_path, side=70).read_bytes()).decode()
     assert not page.locator("body").evaluate(DROP, ["beside.png", data])
     assert not page.locator('[data-well="style"] .drop').evaluate(DROP, ["mine.png", data])
-    expect(page.locator('[data-well="style"] .name')).to_contain_text("mine.png, 90 × ")
+    expect(page.locator('[data-well="style"] .name')).to_contain_text("mine.png, 70 × ")
     expect(page.locator('[data-well="content"] .name')).not_to_contain_text(".png")
 
 
