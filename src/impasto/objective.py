@@ -48,7 +48,7 @@ class Objective:
         whole = image.detach().requires_grad_()
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
-        # Multiplied here, as torch imports sympy for those who give it slopes: half a second.
+        # Multiplied here, as torch imports all of sympy for those who give it slopes.
         parts = {name: each * parts[name] for name, each in zip(values, found[1:], strict=True)}
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
