@@ -38,9 +38,9 @@ def test_every_tap_is_that_of_a_plain_network(encoder, photo):
 @pytest.mark.parametrize("taps", [["conv1_1"], ["relu2_1"], ["conv1_1", "conv3_2"], []])
 def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkeypatch):
     count = []
-    convolve = convolution.Frozen._of
+    convolve = convolution.Frozen._bands
     monkeypatch.setattr(
-        convolution.Frozen, "_of", lambda *inputs: count.append(1) or convolve(*inputs)
+        convolution.Frozen, "_bands", lambda *inputs: count.append(1) or convolve(*inputs)
     )
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)
@@ -118,7 +118,7 @@ def test_convolution_and_its_gradient(shape, native, monkeypatch):
 
 @pytest.mark.parametrize("native", [True, False])
 def test_the_convolution_of_what_is_rectified_by_bands(native, monkeypatch):
-    monkeypatch.setattr(convolution, "LARGEST_BAND", 500)  # a dozen rows at a time
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 13 * 500)  # a dozen rows at a time
     if not native:
         monkeypatch.setattr(convolution, "winograd", lambda: None)
     generator = torch.Generator().manual_seed(4)
@@ -126,10 +126,57 @@ def test_the_convolution_of_what_is_rectified_by_bands(native, monkeypatch):
     kernel = torch.randn(5, 8, 3, 3, generator=generator)
     bias = torch.randn(5, generator=generator)
     before = x.clone()
-    found = convolution.Frozen(kernel, bias).of_rectified(x)
+    found = convolution.Frozen(kernel, bias)(x, rectify=True)
     expected = F.conv2d(x.clamp_min(0), kernel, bias, padding=1)
     assert (found - expected).norm() < 1e-4 * expected.norm()
     assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("size", [(50, 41), (49, 40), (53, 44), (8, 6)])
+@pytest.mark.parametrize("rectify", [True, False])
+def test_halved_by_bands_is_the_same_there_and_back(size, rectify, monkeypatch):
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(1, 8, *size, generator=generator)
+    layer = convolution.Frozen(
+        torch.randn(5, 8, 3, 3, generator=generator), torch.randn(5, generator=generator)
+    )
+    expected, choice = pooling.halve(layer(x, rectify=rectify))
+    wanted = torch.randn(expected.shape, generator=generator)
+    slope = layer.back(pooling.halve_back(wanted, choice))
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 13 * 500)  # a dozen rows at a time
+    found, found_choice = layer.halved(x, rectify=rectify)
+    assert found_choice.size == choice.size
+    for ours, theirs in ((found, expected), (layer.back(wanted, choice), slope)):
+        assert (ours - theirs).norm() < 1e-4 * theirs.norm()
+    # Where two are nearly equal, rounding may choose the other.
+    for ours, theirs in zip(found_choice[:2], choice[:2], strict=True):
+        assert (ours != theirs).float().mean() < 0.01
+
+
+@pytest.mark.parametrize("rows", [(0, 9), (0, 4), (3, 8), (4, 9), (8, 9), (5, 6)])
+def test_some_rows_of_the_way_back_from_halving(rows):
+    generator = torch.Generator().manual_seed(6)
+    halved, choice = pooling.halve(torch.randn(1, 3, 9, 7, generator=generator))
+    whole = pooling.halve_back(halved, choice)
+    assert whole.shape == (1, 3, 9, 7)
+    part = pooling.halve_back(halved, choice, rows)
+    assert torch.equal(part, whole[:, :, slice(*rows)])
+
+
+def test_bands_of_a_large_map_are_of_about_the_same_height(monkeypatch):
+    seen = []
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 16 * 50 * 40 // 2)
+    native = convolution.winograd()
+    if native is None:
+        pytest.skip("this build of torch has no NNPACK")
+
+    def counting(x, *rest):
+        seen.append(x.shape[2])
+        return native(x, *rest)
+
+    monkeypatch.setattr(convolution, "winograd", lambda: counting)
+    convolution.Frozen(torch.randn(8, 8, 3, 3), torch.zeros(8))(torch.randn(1, 8, 50, 40))
+    assert seen == [31, 21]  # of 30 and 20 rows, and one beyond
 
 
 def test_the_fast_route_is_left_alone_where_it_is_wrong_or_absent(monkeypatch):

@@ -11,50 +11,70 @@ input, same bytes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.networks import tiles
+from impasto.networks.pooling import Choice, halve, halve_back, join
 
 SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
 SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
-LARGEST_BAND, TILE = 256 * 256, 6  # positions that NNPACK gets at a time; rows of its tiles
+LARGEST_BAND, TILE = 256 * 256 * 128, 6  # numbers in and out of NNPACK at a time; rows of its tiles
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
-Before = Callable[[Tensor], Tensor]  # what is done to the input, part by part
-Convolution = Callable[[Tensor, Tensor, Tensor | None, Before], Tensor]
+Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+
+
+class _Source(NamedTuple):
+    """A map of which some rows at a time are made, when they are asked for."""
+
+    like: Tensor  # of its kind and on its device
+    size: tuple[int, int]
+    rows: Callable[[int, int], Tensor]  # from one to before another
 
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """A convolution of images (1, C, H, W), zero-padded to their own size, that never learns."""
+    """A convolution of images (1, C, H, W), zero-padded to their own size, that never learns.
+
+    Large maps are made in bands of rows, so that what comes before and after the convolution needs
+    not be there as a whole.
+    """
 
     weight: Tensor  # (K, C, 3, 3)
     bias: Tensor  # (K,)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The convolution."""
-        return self._of(x, torch.Tensor.contiguous)
+    def __call__(self, x: Tensor, *, rectify: bool = False) -> Tensor:
+        """The convolution of x or of relu(x)."""
+        source = _rows_of(x, rectify)
+        return _joined(self._bands(source), source.size)
 
-    def of_rectified(self, x: Tensor) -> Tensor:
-        """The convolution of relu(x), which is not made as a whole where x is large."""
-        return self._of(x, F.relu)
+    def halved(self, x: Tensor, *, rectify: bool = False) -> tuple[Tensor, Choice]:
+        """The convolution of x or of relu(x), halved."""
+        return join([halve(band) for band in self._bands(_rows_of(x, rectify))])
 
-    def _of(self, x: Tensor, before: Before) -> Tensor:
-        if self._suits_tiles(x):
-            return tiles.convolve(before(x), self._tiled) + self.bias[:, None, None]
-        return _route(x, self.weight)(x, self.weight, self.bias, before)
+    def back(self, gradient: Tensor, choice: Choice | None = None) -> Tensor:
+        """The gradient in the input from the one in the result, or in what it was halved to.
 
-    def back(self, gradient: Tensor) -> Tensor:
-        """The gradient in the input: a convolution with the flipped kernel."""
-        if self._suits_tiles(gradient):
-            return tiles.convolve_back(gradient, self._tiled)
-        convolve = _route(gradient, self._flipped)
-        return convolve(gradient, self._flipped, None, torch.Tensor.contiguous)
+        That is a convolution with the flipped kernel.
+        """
+        source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
+        if self._suits_tiles(source):
+            return tiles.convolve_back(source.rows(0, source.size[0]), self._tiled)
+        return _joined(_bands(source, self._flipped, None), source.size)
+
+    def _bands(self, source: _Source) -> Iterator[Tensor]:
+        if self._suits_tiles(source):
+            x = source.rows(0, source.size[0])
+            return iter([tiles.convolve(x, self._tiled) + self.bias[:, None, None]])
+        return _bands(source, self.weight, self.bias)
 
     def prepare(self) -> None:
         """Make the kernel of the way back."""
@@ -68,25 +88,61 @@ class Frozen:
     def _tiled(self) -> Tensor:
         return tiles.transform(self.weight)
 
-    def _suits_tiles(self, x: Tensor) -> bool:
+    def _suits_tiles(self, source: _Source) -> bool:
         return (
-            _plain(x)
-            and SMALLEST_TILED_MAP <= x.shape[2] * x.shape[3] < SMALLEST_MAP
+            _plain(source.like)
+            and SMALLEST_TILED_MAP <= math.prod(source.size) < SMALLEST_MAP
             and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
         )
+
+
+def _rows_of(x: Tensor, rectify: bool) -> _Source:
+    def rows(top: int, bottom: int) -> Tensor:
+        part = x[:, :, top:bottom]
+        return F.relu(part) if rectify else part
+
+    return _Source(x, (x.shape[2], x.shape[3]), rows)
+
+
+def _rows_before(gradient: Tensor, choice: Choice) -> _Source:
+    """The gradient in a map from the one in what it was halved to."""
+    return _Source(gradient, choice.size, lambda *rows: halve_back(gradient, choice, rows))
+
+
+def _joined(bands: Iterator[Tensor], size: tuple[int, int]) -> Tensor:
+    """The map whose bands come one after the other."""
+    band = next(bands)
+    if band.shape[2] == size[0]:
+        return band
+    whole = band.new_empty((*band.shape[:2], *size))
+    top = 0
+    for part in itertools.chain([band], bands):
+        whole[:, :, top : top + part.shape[2]] = part
+        top += part.shape[2]
+    return whole
+
+
+def _bands(source: _Source, weight: Tensor, bias: Tensor | None) -> Iterator[Tensor]:
+    """The convolution from top to bottom; all of it at once by the ordinary route."""
+    height, width = source.size
+    suits = height * width >= SMALLEST_MAP and min(weight.shape[:2]) > 3
+    fast = winograd() if suits and _plain(source.like) else None
+    convolve, rows = fast or _ordinary, height
+    if fast:  # its workspace is twice the size of what goes in and out
+        count = math.ceil(height * width * sum(weight.shape[:2]) / LARGEST_BAND)
+        rows = math.ceil(height / count / TILE) * TILE
+    for top in range(0, height, rows):
+        above, bottom = min(top, 1), min(top + rows, height)
+        band = source.rows(top - above, min(bottom + 1, height))
+        yield convolve(band, weight, bias)[:, :, above : above + bottom - top]
 
 
 def _plain(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[0] == 1
 
 
-def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
-    return F.conv2d(before(x), weight, bias, padding=1)
-
-
-def _route(x: Tensor, weight: Tensor) -> Convolution:
-    suits = _plain(x) and x.shape[2] * x.shape[3] >= SMALLEST_MAP and min(weight.shape[:2]) > 3
-    return (winograd() if suits else None) or _ordinary
+def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.conv2d(x, weight, bias, padding=1)
 
 
 @functools.cache
@@ -97,30 +153,15 @@ def winograd() -> Convolution | None:
             return None
         native = torch._nnpack_spatial_convolution
 
-        def whole(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
-            return native(before(x).contiguous(), weight, bias, [1, 1], [1, 1])
-
-        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, before: Before) -> Tensor:
-            if x.shape[2] * x.shape[3] <= LARGEST_BAND:
-                return whole(x, weight, bias, before)
-            # Its workspace is twice the size of what goes in and out: a band at a time.
-            height = max(TILE, LARGEST_BAND // x.shape[3] // TILE * TILE)
-            out = x.new_empty((1, weight.shape[0], *x.shape[2:]))
-            for top in range(0, x.shape[2], height):
-                above = min(top, 1)
-                band = x[:, :, top - above : top + height + 1]
-                bottom = min(top + height, x.shape[2])
-                out[:, :, top:bottom] = whole(band, weight, bias, before)[
-                    :, :, above : above + bottom - top
-                ]
-            return out
+        def convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            return native(x.contiguous(), weight, bias, [1, 1], [1, 1])
 
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(1, 8, 24, 19, generator=generator)
         weight = torch.randn(5, 8, 3, 3, generator=generator)
         bias = torch.randn(5, generator=generator)
         for offset in (bias, None):
-            inputs = x, weight, offset, torch.Tensor.contiguous
+            inputs = x, weight, offset
             error = (convolution(*inputs) - _ordinary(*inputs)).abs().max()
             if not error < TOLERANCE:
                 return None

@@ -5,6 +5,7 @@ torch's own keeps an index of eight bytes per position and is several times slow
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -29,15 +30,29 @@ def halve(x: Tensor) -> tuple[Tensor, Choice]:
     return torch.maximum(left, right), Choice(bottom > top, right > left, (height, width))
 
 
-def halve_back(gradient: Tensor, choice: Choice) -> Tensor:
-    """The gradient in the map."""
+def join(parts: Sequence[tuple[Tensor, Choice]]) -> tuple[Tensor, Choice]:
+    """The same of a map from those of its bands, each but the last of an even height."""
+    if len(parts) == 1:
+        return parts[0]
+    halves, choices = zip(*parts, strict=True)
+    lower, right = (torch.cat([each[k] for each in choices], 2) for k in (0, 1))
+    size = sum(each.size[0] for each in choices), choices[0].size[1]
+    return torch.cat(halves, 2), Choice(lower, right, size)
+
+
+def halve_back(gradient: Tensor, choice: Choice, rows: tuple[int, int] | None = None) -> Tensor:
+    """The gradient in the map, or in its rows from one to before another."""
     height, width = choice.size
+    top, bottom = rows or (0, height)
+    first, last = top // 2, -(-bottom // 2)  # of what was halved
+    gradient, lower, right = (x[:, :, first:last] for x in (gradient, *choice[:2]))
+    height = min(2 * last, height) - 2 * first
     new = torch.zeros if height % 2 or width % 2 else torch.empty
     whole = new((*gradient.shape[:2], height, width), dtype=gradient.dtype, device=gradient.device)
     even = whole[..., : height // 2 * 2, : width // 2 * 2]
-    rows = torch.empty_like(choice.lower, dtype=gradient.dtype)
-    rows[..., 1::2] = gradient * choice.right
-    rows[..., 0::2] = gradient - rows[..., 1::2]
-    even[..., 1::2, :] = rows * choice.lower
-    even[..., 0::2, :] = rows - even[..., 1::2, :]
-    return whole
+    both = torch.empty_like(lower, dtype=gradient.dtype)
+    both[..., 1::2] = gradient * right
+    both[..., 0::2] = gradient - both[..., 1::2]
+    even[..., 1::2, :] = both * lower
+    even[..., 0::2, :] = both - even[..., 1::2, :]
+    return whole[:, :, top - 2 * first : bottom - 2 * first]

@@ -53,28 +53,35 @@ class Encoder:
 
     def trace(self, image: Image, taps: Iterable[str]) -> tuple[dict[str, Features], Trail]:
         """The taps without a graph, and the trail that leads back from them."""
-        trail = Trail([], {})
+        passages: list[_Passage] = []
         with torch.no_grad():
-            found = _encode(self, image, taps, trail.passages)
-        trail.rectified.update({tap: found[tap] for tap in found if tap.startswith("relu")})
-        return found, trail
+            found = _encode(self, image, taps, passages)
+        rectified = {tap: x for tap, x in found.items() if tap.startswith("relu")}
+        return found, Trail(passages, rectified, frozenset(found))
 
     def back(self, trail: Trail, add: Add) -> Tensor | None:
         """The gradient in the image; the trail is used up on the way, which frees its memory."""
-        total: Tensor | None = None  # the gradient in the convolution at hand
+        total: Tensor | None = None  # the gradient in the convolution at hand,
+        choice: Choice | None = None  # or in what it was halved to
         with torch.no_grad():
             for number in range(len(trail.passages), -1, -1):
                 name, layer = self.layers[number]
+                rectified = name.replace("conv", "relu")
+                if total is not None and choice is not None and {name, rectified} & trail.taps:
+                    total, choice = halve_back(total, choice), None
                 total = add(name, total)
-                gradient = add(rectified := name.replace("conv", "relu"), None)
+                gradient = add(rectified, None)
                 if gradient is not None:
                     gradient = threshold_backward(gradient, trail.rectified.pop(rectified), 0)
                     total = gradient if total is None else total.add_(gradient)
                 del gradient
                 if total is not None:
-                    total = layer.back(total)
+                    total = layer.back(total, choice)
                 if number:
-                    total = trail.passages.pop().back(total)
+                    passage = trail.passages.pop()
+                    choice = passage.choice if total is not None else None
+                    total = passage.back(total)
+                    del passage
         return None if total is None else total[0] / self.std
 
 
@@ -86,11 +93,10 @@ class _Passage:
     choice: Choice | None
 
     def back(self, gradient: Tensor | None) -> Tensor | None:
-        """The gradient before it; the one behind it is used up."""
-        if gradient is None:
-            return None
-        threshold_backward.grad_input(gradient, self.sign, 0, grad_input=gradient)
-        return gradient if self.choice is None else halve_back(gradient, self.choice)
+        """The gradient before the rectification; the one behind it is used up."""
+        if gradient is not None:
+            threshold_backward.grad_input(gradient, self.sign, 0, grad_input=gradient)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ class Trail:
 
     passages: list[_Passage]  # between the convolutions, up to the deepest
     rectified: dict[str, Features]  # the taps behind a rectification
+    taps: frozenset[str]
 
 
 def _deepest(taps: Iterable[str]) -> int:
@@ -114,20 +121,26 @@ def _encode(
     found: dict[str, Features] = {}
     last = _deepest(wanted)
     x = ((image - encoder.mean) / encoder.std)[None]
+    choice: Choice | None = None
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
-        choice = None
-        if number and name.endswith("_1"):  # the maximum first: there is less to rectify then
-            x, choice = halve(x)
         if number and passages is not None:
             passages.append(_Passage(x, choice))
-        del choice
+        choice = None
         # In place where nobody else looks at the raw convolution, whose sign is as good.
-        shared = number and x is found.get(encoder.layers[number - 1][0])
-        x = layer.of_rectified(x) if shared else layer(F.relu_(x) if number else x)
+        shared = bool(number) and x is found.get(encoder.layers[number - 1][0])
+        x = F.relu_(x) if number and not shared else x
+        rectified = name.replace("conv", "relu")
+        ends = number < last and encoder.layers[number + 1][0].endswith("_1")  # its block
+        if ends and not {name, rectified} & wanted:
+            x, choice = layer.halved(x, rectify=shared)
+            continue
+        x = layer(x, rectify=shared)
         if name in wanted:
             found[name] = x
-        if (rectified := name.replace("conv", "relu")) in wanted:
+        if rectified in wanted:
             found[rectified] = x = F.relu(x) if name in wanted else F.relu_(x)
+        if ends:  # the maximum first: there is less to rectify then
+            x, choice = halve(x)
     return found
 
 
@@ -151,6 +164,7 @@ class _Encoding(torch.autograd.Function):
         trail = Trail(
             [_Passage(*each) for each in zip(signs, ctx.choices, strict=True)],
             {tap: x for tap, x in zip(ctx.taps, outputs, strict=True) if tap.startswith("relu")},
+            frozenset(ctx.taps),
         )
         arriving = dict(zip(ctx.taps, gradients, strict=True))
 
