@@ -23,8 +23,8 @@ POINTS = (0.0, 1.0, -1.0, 2.0, -2.0)  # of the interpolation, and infinity
 def transform(weight: Tensor) -> Tensor:
     """A kernel (K, C, 3, 3) as 36 matrices (36, K, C)."""
     _, kernel, _ = _matrices()
-    flat = weight.double().flatten(2) @ kernel.T
-    return flat.permute(2, 0, 1).to(weight.dtype).contiguous()
+    flat = kernel @ weight.double().permute(2, 3, 0, 1).reshape(kernel.shape[1], -1)
+    return flat.to(weight.dtype).view(-1, *weight.shape[:2])
 
 
 def convolve(x: Tensor, matrices: Tensor) -> Tensor:
