@@ -4,10 +4,11 @@
 
     python benchmarks/memory.py 512 1024 2048:3GB 6000x4000:4GB
 
-Each is a run at one scale, of three steps, or of two beyond four megapixels, where a step takes
-minutes. A SIZE is the side of a square, or WIDTHxHEIGHT. Writes `benchmarks/data/memory.json`, in
-which sizes that are not measured again stay. Where the heap puts things differs from run to run: up
-to a megapixel the median of three runs counts.
+Each is a run at one scale: the default one of sixty steps up to half a megapixel, beyond it of
+three steps, or of two beyond four megapixels, where a step takes minutes. A SIZE is WIDTHxHEIGHT
+or the side of a square. Writes `benchmarks/data/memory.json`, in which sizes that are not measured
+again stay. Where the heap puts things differs from run to run: up to a megapixel the median of
+three runs counts.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from impasto.samples import locate
 
 DATA = Path(__file__).parent / "data" / "memory.json"
 TARGETS = {(512, 512): 1.2, (2048, 2048): 3.0, (6000, 4000): 4.0}  # GB
-FEW = 2048 * 2048  # pixels up to which three steps are made
+WHOLE, FEW = 2**19, 2048 * 2048  # pixels up to which all steps are made, and three
 QUICK = 1024 * 1024  # pixels up to which three runs are made
 
 
 def steps_at(size: tuple[int, int]) -> int:
     """The steps of a run."""
-    return 3 if size[0] * size[1] <= FEW else 2
+    pixels = size[0] * size[1]
+    return 60 if pixels <= WHOLE else 3 if pixels <= FEW else 2
 
 
 def peak(size: tuple[int, int], memory: str) -> float:

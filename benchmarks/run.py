@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 
 from impasto import process
 
 process.tune()
 
 import torch
+from PIL import Image, ImageOps
 from plain import DATA, LAYERS, alternately, machine, plain_features, plain_moments, plain_step
 from torch import Tensor
 
-from impasto import blockwise, files, imagefile, objective
+from impasto import api, blockwise, files, heap, imagefile, objective
 from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, convolution, vgg
@@ -30,8 +31,8 @@ from impasto.optimize import Adam
 from impasto.recipe import Recipe
 from impasto.samples import locate
 
-GROWTH = (1, 2, 4)  # sides of the pictures whose seconds per pixel are compared, in sizes
-BLOCK = 512
+GROWTH = ((1024, 1024), (2048, 2048), (6000, 4000))  # pictures beside which the first is looked at
+ONCE = 8e6  # pixels from which on one look is enough: it takes minutes
 
 
 def picture(name: str, size: int) -> Tensor:
@@ -125,17 +126,38 @@ def in_double() -> vgg.Encoder:
     return vgg.build(replace(checkpoint, kernels=kernels))
 
 
-def growth(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
-    """Seconds per megapixel of a step at growing sizes, as a whole and in blocks."""
-    wholes, parts, sides = [], [], [size * factor for factor in GROWTH]
-    for side in sides:
-        pair = picture("astronaut", side), picture("cypresses", size)
-        whole = objective.build(Recipe(), encoder, *pair)
-        block = blockwise.build(Recipe(), encoder, *pair, side=BLOCK)
-        taken = alternately(rounds, partial(whole, pair[0]), partial(block, pair[0]))
-        for seconds, series in zip(taken, (wholes, parts), strict=True):
-            series.append(seconds / (side * side / 1e6))
-    return {"sides": sides, "as a whole": wholes, f"in blocks of {BLOCK}": parts}
+def growth(encoder: vgg.Encoder, size: int, rounds: int) -> list[dict]:
+    """Seconds per megapixel of a look, as the program looks at pictures of growing sizes.
+
+    Each is run alternately with the smallest, whose seconds are the unit.
+    """
+    smallest, _ = look_at(encoder, (size, size))
+    found = []
+    for width, height in ((size, size), *GROWTH):
+        look, side = look_at(encoder, (width, height))
+        once = width * height >= ONCE
+        one, other = alternately(1 if once else rounds, smallest, look, warm=not once)
+        found.append(
+            {
+                "megapixels": round(width * height / 1e6, 2),
+                "side of the blocks": side,
+                "seconds per megapixel": other / (width * height / 1e6),
+                "÷ smallest": other / one * size * size / (width * height),
+            }
+        )
+        print(json.dumps(found[-1], ensure_ascii=False), flush=True)
+    return found
+
+
+def look_at(encoder: vgg.Encoder, size: tuple[int, int]) -> tuple[Callable[[], object], int | None]:
+    """A look of the default recipe, and the side of its blocks where it is made in blocks."""
+    content = ImageOps.fit(Image.open(locate("astronaut")), size)
+    recipe = Recipe(size=max(size), style_size=512)
+    supplies = api.Supplies(encoder=lambda *_: encoder)
+    scene = api.open_job(content, locate("cypresses"), recipe, supplies=supplies).scene
+    with heap.apart() if scene.in_blocks else nullcontext():
+        evaluate = scene.objective_at(scene.size)
+    return lambda: evaluate(scene.content), scene.side_at(scene.size)
 
 
 def main(size: int, rounds: int, parts: list[str]) -> None:
