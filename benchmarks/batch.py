@@ -28,10 +28,10 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the worker whose processor time is tak
 from impasto import files, imagefile
 from impasto.batch import tasks
 from impasto.batch.worker import Order, Worker
+from impasto.course import plan
 from impasto.optimize import SHALLOW
 from impasto.recipe import Recipe
 from impasto.samples import locate
-from impasto.scene import plan
 
 OUTPUT = Path(__file__).parent / "data" / "batch.json"
 PAGE = Path(__file__).parent.parent / "docs" / "batch.md"

@@ -9,6 +9,7 @@ process.tune()  # as the command line does, before torch is loaded
 # A job in the background of a shell ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
@@ -17,6 +18,7 @@ from impasto import imagefile
 from impasto.maths.raster import fit
 from impasto.networks import checkpoints, vgg
 from impasto.samples import locate
+from impasto.types import Picture
 
 # The same examples at every run: a failure is about the change at hand. No deadlines: the machine
 # may be busy. HYPOTHESIS_PROFILE=explore looks further.
@@ -28,6 +30,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def sample(name: str, side: int) -> torch.Tensor:
     """A sample picture (3, H, W) with its long side as wanted."""
     return fit(torch.from_numpy(imagefile.read(locate(name)).rgb).permute(2, 0, 1), side)
+
+
+def picture(image: torch.Tensor, alpha: np.ndarray | None = None) -> Picture:
+    """An image as it would be read from a file."""
+    return Picture(np.ascontiguousarray(image.permute(1, 2, 0).numpy()), alpha)
 
 
 @pytest.fixture(scope="session")

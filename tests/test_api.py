@@ -19,10 +19,11 @@ import torch
 import impasto
 from impasto import imagefile, objective
 from impasto.api import Result, open_job, score, steps_of, stylize, stylize_steps
+from impasto.course import paint
 from impasto.maths.raster import resize
 from impasto.optimize import Stage, State, descend
 from impasto.recipe import METHODS, Recipe
-from impasto.scene import Scene, arrange, paint
+from impasto.scene import Scene, arrange
 from impasto.types import ImpastoError, Losses
 
 SMALL: dict[str, Any] = {"size": 64, "steps": 2}

@@ -18,6 +18,7 @@ import torch
 
 import impasto
 from impasto import download, imagefile, process
+from impasto.course import paint
 from impasto.evaluation import Score, evaluate
 from impasto.maths.raster import resize
 from impasto.networks import checkpoints, decoders, vgg
@@ -25,7 +26,7 @@ from impasto.networks.decoder import Decoder
 from impasto.objective import Summarize, summarize_style
 from impasto.optimize import State
 from impasto.recipe import FEED_FORWARD, Recipe
-from impasto.scene import Scene, arrange, paint, to_image
+from impasto.scene import Scene, arrange, to_image
 from impasto.types import ImpastoError, Losses, Picture, Step
 
 SCORE_BYTES = 6000.0  # per pixel

@@ -164,7 +164,7 @@ class Keeper:
 
 def _announce(job: Job) -> None:
     """Say how long a large picture will take, before it is begun."""
-    from impasto.scene import forecast
+    from impasto.course import forecast
 
     height, width = job.scene.size
     if height * width < LARGE:

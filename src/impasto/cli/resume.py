@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from impasto import api, runfile
     from impasto.cli.painting import paint
-    from impasto.scene import plan
+    from impasto.course import plan
 
     facts, _, _ = runfile.load(arguments.checkpoint)
     recipe = api.repeatable(facts)
