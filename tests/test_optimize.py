@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from impasto import runfile
+from impasto.maths.spectrum import BANDS, reweighted
 from impasto.optimize import LBFGS, OPTIMIZERS, Adam, Stage, State, descend, is_flat, is_settled
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError, Losses
@@ -58,23 +59,61 @@ def test_lbfgs_really_converges():
 def test_lbfgs_converges_on_what_it_remembers_in_16_bits(monkeypatch):
     monkeypatch.setitem(OPTIMIZERS, "lbfgs", LBFGS(exact=0))
     steps = run(Recipe(optimizer="lbfgs", stop="never"))
-    assert all(x.dtype == torch.bfloat16 for pair in steps[9][1].memory for x in pair)
+    assert all(x.dtype == torch.bfloat16 for *pair, _ in steps[9][1].memory for x in pair)
     totals = [step.losses.total for step, _ in steps]
     assert all(b <= a for a, b in pairwise(totals))
     assert totals[-1] < 1e-6 * totals[0]
 
 
+def test_lbfgs_knows_that_fine_and_coarse_bend_differently(monkeypatch):
+    """On a bowl that is a thousand times steeper for fine changes than for coarse ones."""
+    steepness = torch.logspace(3, 0, BANDS, dtype=torch.float64).expand(3, BANDS)
+    target = 0.5 + 0.05 * torch.randn((3, 48, 32), generator=torch.Generator().manual_seed(0))
+
+    def evaluate(image):
+        gradient = reweighted(image - target, steepness)
+        value = (gradient * (image - target)).sum().item() / 2
+        return Losses(total=value, content=0.0, style=value, layers={}), gradient
+
+    def end(contrast):
+        """After twenty steps; with no contrast all bands are alike."""
+        monkeypatch.setitem(OPTIMIZERS, "lbfgs", LBFGS(contrast=contrast))
+        begin = State(torch.full_like(target, 0.5))
+        stages = [Stage((48, 32), 20)]
+        recipe = Recipe(stop="never")
+        *_, (last, _) = descend(begin, recipe=recipe, stages=stages, objective=lambda _: evaluate)
+        return last.losses.total
+
+    assert end(1000.0) < 1e-3 * end(1.0)
+
+
+def test_pixels_on_which_nothing_depends_stay_what_they_are():
+    def evaluate(image):
+        gradient = (image - 0.3) * 2
+        gradient[:, :4] = 0
+        value = (image[:, 4:] - 0.3).square().sum().item()
+        return Losses(total=value, content=0.0, style=value, layers={}), gradient
+
+    first = torch.rand((3, 12, 9), generator=torch.Generator().manual_seed(1))
+    image, at, memory = first, evaluate(first), ()
+    for _ in range(4):
+        image, at, memory = LBFGS().step(evaluate, image, at, memory, 0.05)
+        at = at or evaluate(image)
+    assert torch.equal(image[:, :4], first[:, :4])
+    assert (image[:, 4:] - 0.3).abs().max() < 0.01
+
+
 def test_what_descent_keeps_is_what_it_says():
-    """Beside the image, the one that is tried and both gradients: the pairs."""
+    """Beside five images (its own, the one that is tried, both gradients, a filter): the pairs."""
     for exact, width in ((10**6, 8), (0, 2)):
         optimizer, numbers = LBFGS(exact=exact, history=3), 3 * SIZE[0] * SIZE[1]
         state, evaluate, memory = start(), bowl(SIZE), ()
         image, at = state.image, evaluate(state.image)
         for _ in range(6):
             image, at, memory = optimizer.step(evaluate, image, at, memory, 0.01)
-        kept = sum(x.nbytes for pair in memory for x in pair)
+        kept = sum(x.nbytes for *pair, _ in memory for x in pair)
         assert kept == 3 * 2 * width * numbers
-    assert optimizer.bytes(numbers) == 4 * 4 * numbers + kept
+    assert optimizer.bytes(numbers) == 5 * 4 * numbers + kept
 
 
 def test_lbfgs_finds_the_best_color_that_exists():

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from impasto.maths.raster import resize
+from impasto.maths.spectrum import energies, reweighted
 from impasto.recipe import Recipe
 from impasto.types import Image, ImpastoError, Losses, Step
 
@@ -107,15 +108,18 @@ class Adam:
 class LBFGS:
     """Limited-memory BFGS with a line search that makes every step a descent.
 
-    The image is kept to [0, 1] by projection; steps that the projection spoils are shortened.
+    Its first guess of the curvature is one number per band of frequency and color, from the same
+    pairs of changes (:mod:`impasto.maths.spectrum`). The image is kept to [0, 1] by projection;
+    steps that the projection spoils are shortened.
     """
 
-    history: int = 20
+    history: int = 8
     numbers: int = 20 * 3 * 2**20  # remembered at most: beyond a megapixel the history is shorter
     exact: int = 3 * 2**20  # numbers of an image from which on it is remembered in 16 bits
     armijo: float = 1e-4  # part of the promised descent that a step must keep
     trials: int = 12
     longest: float = 0.1  # root mean square of a step: the first estimate of curvature may be wild
+    contrast: float = 1000.0  # of a band's curvature to that of all: a band may be empty
 
     def step(
         self, evaluate: Evaluate, image: Image, at: Evaluation, memory: tuple[Any, ...], rate: float
@@ -136,8 +140,10 @@ class LBFGS:
         self, image: Image, gradient: Tensor, memory: tuple[Any, ...], rate: float, share: float
     ) -> tuple[Image, tuple[Any, ...]]:
         """The image a share of the way along the direction, and the memory that is worth it."""
-        # Pixels that would leave [0, 1] at once take no part in what is promised.
+        # Pixels that would leave [0, 1] at once take no part in what is promised. Those on which
+        # nothing depends stay what they are: a filter of frequencies would move them too.
         bound = ((image <= 0) & (gradient > 0)) | ((image >= 1) & (gradient < 0))
+        bound |= gradient == 0
         direction = self._direction(gradient.masked_fill(bound, 0), memory).masked_fill_(bound, 0)
         if not memory or _dot(direction, gradient) >= 0:
             memory = ()
@@ -151,9 +157,9 @@ class LBFGS:
         return ()
 
     def bytes(self, numbers: int) -> float:
-        """The image, the one that is tried, the gradients of both, and the pairs."""
+        """The image, the one that is tried, the gradients of both, what filters, and the pairs."""
         width = 4.0 if numbers <= self.exact else 2.0
-        return (4 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
+        return (5 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
 
     def _pairs(self, numbers: int) -> int:
         return max(1, min(self.history, self.numbers // numbers))
@@ -163,20 +169,31 @@ class LBFGS:
         moved, change = moved.to(kind), change.to(kind)
         if _dot(moved, change) <= 1e-10 * _dot(change, change):
             return memory  # not convex along it
-        return (*memory, (moved, change))[-self._pairs(moved.numel()) :]
+        bands = torch.stack([energies(moved), energies(change)])
+        return (*memory, (moved, change, bands))[-self._pairs(moved.numel()) :]
 
     def _direction(self, gradient: Tensor, memory: tuple[Any, ...]) -> Tensor:
         """Two-loop recursion (Nocedal 1980); the gradient is used up."""
         q, products, shares = gradient.neg_(), [], []
-        for moved, change in reversed(memory):
+        for moved, change, _ in reversed(memory):
             products.append(_dot(moved, change))
             shares.append(_dot(moved, q) / products[-1])
             q.sub_(change, alpha=shares[-1])
         if memory:
-            q.mul_(products[0] / _dot(memory[-1][1], memory[-1][1]))
-        for moved, change in memory:
+            softness = self._softness(torch.stack([bands for *_, bands in memory]))
+            newest = (softness * memory[-1][2][1]).sum()  # the last change of gradients, softened
+            q = reweighted(q, softness * (products[0] / newest))
+        for moved, change, _ in memory:
             q.add_(moved, alpha=shares.pop() - _dot(change, q) / products.pop())
         return q
+
+    def _softness(self, bands: Tensor) -> Tensor:
+        """How far a band moves for a change of its gradient, by the pairs: (3, BANDS)."""
+        lengths = bands[:, :1].sum((2, 3), keepdim=True)  # of the moves: each pair counts alike
+        moved, change = (bands / lengths).sum(0)
+        usual = (moved.sum() / change.sum()).sqrt()
+        softness = (moved / change).sqrt().nan_to_num(nan=usual.item())
+        return softness.clamp(usual / self.contrast, usual * self.contrast)
 
 
 def _dot(a: Tensor, b: Tensor) -> float:

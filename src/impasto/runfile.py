@@ -14,7 +14,7 @@ from impasto import files
 from impasto.optimize import State
 from impasto.types import ImpastoError, Losses
 
-KIND = "impasto run 2"
+KIND = "impasto run 3"
 
 
 def save(

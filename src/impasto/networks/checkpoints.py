@@ -199,13 +199,14 @@ def oxford_scales() -> dict[str, Tensor]:
 def rescale(kernels: Kernels, scales: dict[str, Tensor]) -> Kernels:
     """The same network in other units: channel c of every layer is divided by its scale.
 
-    ReLU commutes with positive factors, so what a layer divides the next one multiplies.
+    ReLU commutes with positive factors, so what a layer divides the next one multiplies. The
+    weights that are given are changed: a copy of all would leave a hole in memory.
     """
     rescaled, incoming = {}, torch.ones(3)
     for name, (weight, bias) in kernels.items():
         scale = scales[name]
         factors = incoming[None, :] / scale[:, None]
-        rescaled[name] = (weight * factors[:, :, None, None], bias / scale)
+        rescaled[name] = (weight.mul_(factors[:, :, None, None]), bias / scale)
         incoming = scale
     return rescaled
 

@@ -28,6 +28,8 @@ SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming t
 SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
 FEW = 3  # channels: of an image, where torch's own routes are the fastest
 LARGEST_BAND, TILE = 256 * 256 * 128, 6  # numbers in and out of NNPACK at a time; rows of its tiles
+OVERLAP = 2  # rows; one would do, but what was halved is spread without a copy from even ones
+ROWS = 64  # of an image whose gradient is added up at a time
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
 Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -135,8 +137,8 @@ def _bands(source: _Source, weight: Tensor, bias: Tensor | None) -> Iterator[Ten
         count = math.ceil(height * width * sum(weight.shape[:2]) / LARGEST_BAND)
         rows = math.ceil(height / count / TILE) * TILE
     for top in range(0, height, rows):
-        above, bottom = min(top, 1), min(top + rows, height)
-        band = source.rows(top - above, min(bottom + 1, height))
+        above, bottom = min(top, OVERLAP), min(top + rows, height)
+        band = source.rows(top - above, min(bottom + OVERLAP, height))
         yield convolve(band, weight, bias)[:, :, above : above + bottom - top]
 
 
@@ -149,13 +151,22 @@ def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _to_few(gradient: Tensor, weight: Tensor) -> Tensor:
-    """The gradient in an input of few channels, in two thirds of the time of a convolution."""
-    unused = gradient.new_empty((1, weight.shape[1], *gradient.shape[2:]))  # of the shape alone
-    ones, zeros, wanted = [1, 1], [0, 0], [True, False, False]
-    found, _, _ = torch.ops.aten.convolution_backward(
-        gradient, unused, weight, None, ones, ones, ones, False, zeros, 1, wanted
-    )
-    return found
+    """The gradient in an input of few channels, in about half the time of a convolution.
+
+    A matrix product gives what each position sends to the nine around it, some rows at a time, so
+    that it is still in the cache when it is added up.
+    """
+    (height, width), few = gradient.shape[2:], weight.shape[1]
+    sends = weight.permute(2, 3, 1, 0).reshape(9 * few, -1)
+    total = gradient.new_zeros((few, height + 2, width + 2))
+    flat = gradient[0].flatten(1)
+    for top in range(0, height, ROWS):
+        rows = flat[:, top * width : (top + ROWS) * width]
+        sent = (sends @ rows).view(3, 3, few, -1, width)
+        for down, across in itertools.product(range(3), repeat=2):
+            part = sent[down, across]
+            total[:, top + down :, across:][:, : part.shape[1], :width] += part
+    return total[None, :, 1:-1, 1:-1]
 
 
 @functools.cache
