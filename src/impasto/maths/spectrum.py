@@ -8,11 +8,13 @@ they mean the same at every size.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 BANDS, PER_OCTAVE = 14, 1.5
+AT_A_TIME = 2**20  # pixels
 FINEST = math.sqrt(0.5)  # cycles per pixel, along the diagonal
 OPPONENTS = tuple(
     tuple(part / math.hypot(*color) for part in color)
@@ -23,51 +25,58 @@ OPPONENTS = tuple(
 def energies(image: Tensor) -> Tensor:
     """The squared norm in every band: (3, BANDS), in double precision; in all, that of the image.
 
-    A plane at a time, so that of a large image little is there at once.
+    A plane and a few rows at a time, so that of a large image little is there at once.
     """
-    height, width = image.shape[1:]
-    bands = _bands(height, width, image.device).flatten()
-    found = []
-    for weights in OPPONENTS:
-        squares = torch.view_as_real(_spectrum(image, weights)).square_().sum(-1)
-        squares[:, 1 : (width + 1) // 2] *= 2  # of real numbers half is kept
-        found.append(torch.bincount(bands, squares.flatten().to(_wide(image)), minlength=BANDS))
-    return torch.stack(found)
+    width = image.shape[2]
+    found = torch.zeros((3, BANDS), dtype=_wide(image), device=image.device)
+    for weights, total in zip(OPPONENTS, found, strict=True):
+        spectrum = _spectrum(image, weights)
+        for rows, bands in _bands(image):
+            squares = spectrum[rows].abs().square_().to(found.dtype)
+            squares[:, 1 : (width + 1) // 2] *= 2  # of real numbers half is kept
+            total += torch.bincount(bands.flatten(), squares.flatten(), minlength=BANDS)
+    return found
 
 
 def reweighted(image: Tensor, factors: Tensor) -> Tensor:
     """The image with its bands multiplied by factors (3, BANDS)."""
-    size = image.shape[1], image.shape[2]
-    bands = _bands(*size, image.device).flatten()
-    total = torch.zeros_like(image, dtype=_plane(image, OPPONENTS[0]).dtype)
-    for weights, row in zip(OPPONENTS, factors, strict=True):
+    kind = _single(image)
+    total = torch.zeros_like(image, dtype=kind)
+    for weights, row in zip(OPPONENTS, factors.to(kind), strict=True):
         spectrum = _spectrum(image, weights)
-        spectrum *= row.to(total.dtype).index_select(0, bands).view(spectrum.shape)
-        plane = torch.fft.irfft2(spectrum, s=size, norm="ortho")
+        for rows, bands in _bands(image):
+            spectrum[rows] *= row.index_select(0, bands.flatten()).view(bands.shape)
+        plane = torch.fft.irfft2(spectrum, s=image.shape[1:], norm="ortho")
         for part, weight in zip(total, weights, strict=True):
             part.add_(plane, alpha=weight)
     return total
 
 
 def _spectrum(image: Tensor, weights: tuple[float, ...]) -> Tensor:
-    return torch.fft.rfft2(_plane(image, weights), norm="ortho")
-
-
-def _plane(image: Tensor, weights: tuple[float, ...]) -> Tensor:
-    """One opponent color, in single precision at least."""
-    kind = torch.promote_types(image.dtype, torch.float32)
-    plane = torch.zeros(image.shape[1:], dtype=kind, device=image.device)
+    """Of one opponent color: (H, W // 2 + 1)."""
+    plane = torch.zeros(image.shape[1:], dtype=_single(image), device=image.device)
     for part, weight in zip(image, weights, strict=True):
         plane.add_(part, alpha=weight)
-    return plane
+    return torch.fft.rfft2(plane, norm="ortho")
 
 
-def _bands(height: int, width: int, device: torch.device) -> Tensor:
-    """The band of every frequency: (H, W // 2 + 1). The mean is with the coarsest that there is."""
-    down = torch.fft.fftfreq(height, device=device)[:, None]
-    across = torch.fft.rfftfreq(width, device=device)
-    radius = (down.square() + across.square()).sqrt_().clamp_min_(1 / max(height, width))
-    return (radius.div_(FINEST).log2_() * -PER_OCTAVE).clamp_(0, BANDS - 1).to(torch.int32)
+def _bands(image: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """The bands of the frequencies, some rows of a spectrum at a time.
+
+    The mean is with the coarsest frequencies that there are.
+    """
+    height, width = image.shape[1:]
+    down = torch.fft.fftfreq(height, device=image.device)[:, None]
+    across = torch.fft.rfftfreq(width, device=image.device)
+    step = max(1, AT_A_TIME // width)
+    for rows in (slice(first, first + step) for first in range(0, height, step)):
+        radius = (down[rows].square() + across.square()).sqrt_()
+        octaves = radius.clamp_min_(1 / max(height, width)).div_(FINEST).log2_().neg_()
+        yield rows, octaves.mul_(PER_OCTAVE).clamp_(0, BANDS - 1).to(torch.int32)
+
+
+def _single(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _wide(x: Tensor) -> torch.dtype:
