@@ -14,7 +14,7 @@ from impasto.course import paint
 from impasto.maths.linalg import flat
 from impasto.objective import points_of
 from impasto.recipe import Recipe
-from impasto.scene import arrange, block_side, original, recolor, to_image
+from impasto.scene import arrange, block_side, look_pixels, original, recolor, to_image
 from impasto.types import ImpastoError, Picture
 
 from .conftest import picture, sample
@@ -137,8 +137,9 @@ def test_a_picture_that_needs_more_memory_is_painted_in_blocks(encoder):
 
 @given(pixels=st.tuples(st.integers(32, 8000), st.integers(32, 8000)), memory=st.floats(1e8, 1e11))
 def test_less_memory_never_means_larger_blocks(pixels, memory):
-    side = block_side(pixels, (512, 512), memory)
-    smaller = block_side(pixels, (512, 512), memory / 2)
+    side, smaller = (
+        block_side(pixels, (512, 512), room, look_pixels(room)) for room in (memory, memory / 2)
+    )
     assert side is None or smaller is not None
     if side is not None and smaller is not None:
         assert SMALLEST_BLOCK <= smaller <= side

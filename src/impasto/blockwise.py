@@ -77,6 +77,7 @@ class BlockObjective:
         gradient = torch.zeros_like(image) if of_pixels is None else of_pixels
         by_tap = {tap: tuple(next(rest) for _ in parts) for tap, parts in leaves.items()}
         self._second_pass(image, gradient, slopes[0], by_tap)
+        heap.trim()  # what the blocks took is room for images before the next look
         return losses_of(total, content, layers, style), gradient
 
     def losses(self, image: Image) -> Losses:

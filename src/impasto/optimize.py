@@ -20,6 +20,7 @@ Evaluation = tuple[Losses, Tensor]
 
 WINDOW = 20  # steps over which the slope of the style loss is taken
 FLAT = 0.01  # a relative fall of the style loss over the window that is not worth going on for
+PART = 2**24  # numbers of an image that are multiplied at a time
 SHALLOW = 0.45  # what a look at the shallow layers costs, in looks at all of them
 PAPER_AVERAGE, PAPER_DIFFERENCE = 0.99, 0.001  # of the public code
 
@@ -132,8 +133,8 @@ class LBFGS:
             promised = _dot(gradient, candidate - image)
             found = evaluate(candidate)
             if found[0].total <= losses.total + self.armijo * promised:
-                memory = self._remember(memory, candidate - image, found[1] - gradient)
-                return candidate, found, memory
+                moved, change = self._kept(candidate - image), self._kept(found[1] - gradient)
+                return candidate, found, self._remember(memory, moved, change)
         return image, at, ()  # no descent along it: the next step begins anew
 
     def _candidate(
@@ -157,16 +158,18 @@ class LBFGS:
         return ()
 
     def bytes(self, numbers: int) -> float:
-        """The image, the one that is tried, the gradients of both, what filters, and the pairs."""
+        """The image, the one that is tried, the gradients of both, and the pairs."""
         width = 4.0 if numbers <= self.exact else 2.0
-        return (5 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
+        return (4 * 4.0 + 2 * width * self._pairs(numbers)) * numbers
 
     def _pairs(self, numbers: int) -> int:
         return max(1, min(self.history, self.numbers // numbers))
 
+    def _kept(self, difference: Tensor) -> Tensor:
+        """A difference as it is remembered."""
+        return difference if difference.numel() <= self.exact else difference.bfloat16()
+
     def _remember(self, memory: tuple[Any, ...], moved: Tensor, change: Tensor) -> tuple[Any, ...]:
-        kind = moved.dtype if moved.numel() <= self.exact else torch.bfloat16
-        moved, change = moved.to(kind), change.to(kind)
         if _dot(moved, change) <= 1e-10 * _dot(change, change):
             return memory  # not convex along it
         bands = torch.stack([energies(moved), energies(change)])
@@ -198,7 +201,8 @@ class LBFGS:
 
 def _dot(a: Tensor, b: Tensor) -> float:
     kind = torch.promote_types(torch.promote_types(a.dtype, b.dtype), torch.float32)
-    return torch.dot(a.flatten().to(kind), b.flatten().to(kind)).item()
+    parts = zip(a.flatten().split(PART), b.flatten().split(PART), strict=True)
+    return sum(torch.dot(x.to(kind), y.to(kind)).item() for x, y in parts)
 
 
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "lbfgs": LBFGS()}

@@ -23,10 +23,14 @@ from impasto.types import Additive, Image, ImpastoError, Picture
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
 # Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
-# the style and of terms that look at the pixels themselves (from benchmarks/memory.py).
+# the style and of terms that look at the pixels themselves (from benchmarks/memory.py). What a
+# convolution works in does not grow beyond its bands: a large picture takes less per pixel.
 BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
+BAND_BYTES, LARGE_LOOK_BYTES = 0.75e9, 1250.0
+# Per pixel, of the methods that take more than cmd does.
+MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
 COARSE = 512  # the long side to begin near, where nothing else was said
-LARGEST_BLOCK = 1024  # beyond, halos cost little and memory much
+LARGEST_BLOCK = 2048  # beyond, halos cost little and memory much
 IMAGES = 6  # that a feed-forward pass makes of a picture
 LEVELS = 255.0  # of 8 bits
 ROWS = 1024  # of an image that are worked on at a time, where a whole one more is too many
@@ -118,9 +122,11 @@ class Scene:
 
     def side_at(self, size: tuple[int, int]) -> int | None:
         """The side of the blocks in which to look at a size; None where it fits as a whole."""
-        per_pixel = feedforward.BYTES if self.recipe.passes else LOOK_BYTES
         left = self.memory * (1 - RESERVE) - BASE_BYTES - self.kept_at(size)
-        return block_side(size, self.style_size_at(size), left, per_pixel)
+        room = left / feedforward.BYTES
+        if not self.recipe.passes:
+            room = look_pixels(left, MORE_BYTES.get(self.recipe.method, 0.0))
+        return block_side(size, self.style_size_at(size), left, room)
 
     def kept_at(self, size: tuple[int, int]) -> float:
         """Bytes that stay where they are while an image of a size is looked at."""
@@ -206,16 +212,21 @@ class Scene:
         return built
 
 
+def look_pixels(memory: float, more: float = 0.0) -> float:
+    """The pixels that a look within a memory may have, by a method that takes more bytes each."""
+    return max(memory / (LOOK_BYTES + more), (memory - BAND_BYTES) / (LARGE_LOOK_BYTES + more))
+
+
 def block_side(
-    size: tuple[int, int],
-    style_size: tuple[int, int],
-    memory: float,
-    per_pixel: float = LOOK_BYTES,
+    size: tuple[int, int], style_size: tuple[int, int], memory: float, room: float
 ) -> int | None:
-    """The side of the blocks in which to look within a memory; None where all fits as a whole."""
-    if max(math.prod(size) * per_pixel, math.prod(style_size) * STYLE_BYTES) <= memory:
+    """The side of the blocks in which to look at a size; None where all fits as a whole.
+
+    The room is in pixels; a look at the style needs memory for all of it.
+    """
+    if math.prod(size) <= room and math.prod(style_size) * STYLE_BYTES <= memory:
         return None
-    side = int(math.sqrt(max(0.0, memory) / per_pixel)) - 2 * blocks.halo_of(["conv5_1"])
+    side = int(math.sqrt(max(0.0, room))) - 2 * blocks.halo_of(["conv5_1"])
     return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 

@@ -16,7 +16,7 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         "--preset",
         choices=list(PRESETS),
         default="",
-        help="settings to begin with; flags change them. fast: 36 steps, half the time; balanced: "
+        help="settings to begin with; flags change them. fast: 27 steps, half the time; balanced: "
         "60, the default; best: up to 200; paper: the procedure of the paper, 500 steps of Adam",
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
