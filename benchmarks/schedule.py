@@ -24,7 +24,7 @@ from plain import DATA, machine
 
 from impasto import api, files
 from impasto.maths.raster import resize, scaled
-from impasto.optimize import Stage, State, descend
+from impasto.optimize import LBFGS, OPTIMIZERS, Stage, State, descend
 from impasto.recipe import Recipe
 from impasto.types import Losses
 
@@ -37,6 +37,8 @@ ADAM = {"optimizer": "adam"}
 WAYS: dict[str, tuple[tuple[tuple[int, int, bool], ...], dict]] = {
     "lbfgs, color, shallow layers first": (EARLY, {}),
     "lbfgs, color": (ONE, {}),
+    "lbfgs without bands, color, shallow layers first": (EARLY, {}),
+    "lbfgs without bands, color": (ONE, {}),
     "adam, cosine, color": (ONE, ADAM),
     "lbfgs, color, two scales": (TWO, {}),
     "lbfgs, content": (ONE, {"start": "content"}),
@@ -75,6 +77,9 @@ def looks(scene: api.Scene, stages: list[Stage], recipe: Recipe) -> Iterator[tup
 def run(images: Path, pair: tuple[str, str], size: int, way: str) -> Losses:
     """The losses of the last image that 30 looks led to."""
     shape, settings = WAYS[way]
+    # All bands of frequency alike, and as many pairs as it needs then.
+    plain = LBFGS(contrast=1.0, history=20)
+    OPTIMIZERS["lbfgs"] = plain if "without bands" in way else LBFGS()
     recipe = Recipe(size=size, stop="never", steps=sum(n for _, n, _ in shape), **settings)
     job = api.open_job(images / "photos" / pair[0], images / "paintings" / pair[1], recipe)
     scene = job.scene
