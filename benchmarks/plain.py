@@ -20,7 +20,8 @@ DATA = Path(__file__).parent / "data"
 
 def machine() -> str:
     """What the figures were taken on."""
-    return f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    kind = f"{platform.machine()} with {torch.backends.cpu.get_cpu_capability()}"
+    return f"{kind}, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 
 def plain_features(checkpoint: checkpoints.Checkpoint, image: Tensor) -> dict[str, Tensor]:

@@ -56,7 +56,10 @@ def steps(checkpoint: checkpoints.Checkpoint, encoder: vgg.Encoder, size: int, r
 
 
 def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
-    """The loss and its gradient on the five maps, against the network forward and backward."""
+    """The loss and its gradient on the five maps, against the network forward and backward.
+
+    On whole maps: the program cuts their margin off as a view, outside of any graph.
+    """
     image = picture("astronaut", size)
     maps = {name: x.detach() for name, x in encoder(image, LAYERS).items()}
 
@@ -66,16 +69,14 @@ def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
         torch.autograd.grad([taps[name].sum() for name in LAYERS], variable)
 
     def loss(method: str, order: int) -> Callable[[], None]:
-        recipe = Recipe(method=method, order=order)
+        recipe = Recipe(method=method, order=order, margin=0)
         measure = style_of(recipe).build(recipe)
         target = {name: measure.summarize(x[0].permute(1, 2, 0)) for name, x in maps.items()}
         leaves = {name: x.clone().requires_grad_() for name, x in maps.items()}
 
         def run() -> None:
             terms = [
-                measure.compare(
-                    measure.summarize(objective.points_of(x, None, recipe.margin)), target[name]
-                )
+                measure.compare(measure.summarize(objective.points_of(x)), target[name])
                 for name, x in leaves.items()
             ]
             torch.autograd.grad(torch.stack(terms).sum(), list(leaves.values()))
