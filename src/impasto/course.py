@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from impasto import heap
+from impasto.blocks import halo_of
 from impasto.maths.raster import resize, scaled
 from impasto.optimize import Stage, State, descend
 from impasto.recipe import Recipe
@@ -16,7 +17,7 @@ from impasto.scene import COARSE, Scene
 from impasto.types import UNKNOWN, Step
 
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
-IN_BLOCKS = 2.0  # what a step in blocks costs, in steps of the same picture as a whole
+TWICE_FORWARD = 1.5  # what a look in blocks costs, in looks as a whole; halos come on top of it
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
 
@@ -153,7 +154,15 @@ def _pace(scene: Scene, size: tuple[int, int], clock: Callable[[], float]) -> fl
     evaluate(start)  # the first one also warms up
     before = clock()
     evaluate(start)
-    return (clock() - before) / math.prod(size) / (IN_BLOCKS if scene.side_at(size) else 1)
+    return (clock() - before) / math.prod(size) / _in_blocks(scene, size)
+
+
+def _in_blocks(scene: Scene, size: tuple[int, int]) -> float:
+    """What a look costs in the blocks of a size, in looks at the same picture as a whole."""
+    side = scene.side_at(size)
+    if side is None:
+        return 1.0
+    return TWICE_FORWARD * (1 + 2 * halo_of(scene.recipe.style_layers) / side) ** 2
 
 
 def _work(scene: Scene, stages: list[Stage]) -> float:
@@ -161,7 +170,4 @@ def _work(scene: Scene, stages: list[Stage]) -> float:
 
     A build costs about a step: content and style are encoded once per size.
     """
-    return sum(
-        (stage.steps + 1) * stage.work * (IN_BLOCKS if scene.side_at(stage.size) else 1)
-        for stage in stages
-    )
+    return sum((stage.steps + 1) * stage.work * _in_blocks(scene, stage.size) for stage in stages)

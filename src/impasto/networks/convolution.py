@@ -32,6 +32,8 @@ OVERLAP = 2  # rows; one would do, but what was halved is spread without a copy 
 ROWS = 64  # of an image whose gradient is added up at a time
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
 
+threshold_backward = torch.ops.aten.threshold_backward
+
 Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
@@ -63,17 +65,22 @@ class Frozen:
         """The convolution of x or of relu(x), halved."""
         return join([halve(band) for band in self._bands(_rows_of(x, rectify))])
 
-    def back(self, gradient: Tensor, choice: Choice | None = None) -> Tensor:
+    def back(
+        self, gradient: Tensor, choice: Choice | None = None, sign: Tensor | None = None
+    ) -> Tensor:
         """The gradient in the input from the one in the result, or in what it was halved to.
 
-        That is a convolution with the flipped kernel.
+        That is a convolution with the flipped kernel. Where the input was rectified, the gradient
+        before that is wanted: it passes where the sign is positive.
         """
-        if choice is None and self.weight.shape[1] <= FEW:
+        if choice is None and self.weight.shape[1] <= FEW and sign is None:
             return _to_few(gradient, self.weight)
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
         if self._suits_tiles(source):
-            return tiles.convolve_back(source.rows(0, source.size[0]), self._tiled)
-        return _joined(_bands(source, self._flipped, None), source.size)
+            bands = iter([tiles.convolve_back(source.rows(0, source.size[0]), self._tiled)])
+        else:
+            bands = _bands(source, self._flipped, None)
+        return _joined(bands, source.size, sign)
 
     def _bands(self, source: _Source) -> Iterator[Tensor]:
         if self._suits_tiles(source):
@@ -114,16 +121,18 @@ def _rows_before(gradient: Tensor, choice: Choice) -> _Source:
     return _Source(gradient, choice.size, lambda *rows: halve_back(gradient, choice, rows))
 
 
-def _joined(bands: Iterator[Tensor], size: tuple[int, int]) -> Tensor:
-    """The map whose bands come one after the other."""
+def _joined(bands: Iterator[Tensor], size: tuple[int, int], sign: Tensor | None = None) -> Tensor:
+    """The map whose bands come one after the other, or 0 where the sign is not positive."""
     band = next(bands)
-    if band.shape[2] == size[0]:
-        return band
-    whole = band.new_empty((*band.shape[:2], *size))
+    whole = band if band.shape[2] == size[0] else band.new_empty((*band.shape[:2], *size))
     top = 0
     for part in itertools.chain([band], bands):
-        whole[:, :, top : top + part.shape[2]] = part
-        top += part.shape[2]
+        rows = slice(top, top + part.shape[2])
+        if sign is not None:
+            threshold_backward.grad_input(part, sign[:, :, rows], 0, grad_input=whole[:, :, rows])
+        elif part is not whole:
+            whole[:, :, rows] = part
+        top = rows.stop
     return whole
 
 

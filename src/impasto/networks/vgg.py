@@ -75,13 +75,11 @@ class Encoder:
                     gradient = threshold_backward(gradient, trail.rectified.pop(rectified), 0)
                     total = gradient if total is None else total.add_(gradient)
                 del gradient
+                passage = trail.passages.pop() if number else _Passage(None, None)
                 if total is not None:
-                    total = layer.back(total, choice)
-                if number:
-                    passage = trail.passages.pop()
-                    choice = passage.choice if total is not None else None
-                    total = passage.back(total)
-                    del passage
+                    total = layer.back(total, choice, passage.sign)
+                choice = passage.choice if total is not None else None
+                del passage
         return None if total is None else total[0] / self.std
 
 
@@ -89,14 +87,8 @@ class Encoder:
 class _Passage:
     """What came before a convolution: rectified, and halved where a block begins."""
 
-    sign: Tensor  # positive where the gradient passes
+    sign: Tensor | None  # positive where the gradient passes; the image is not rectified
     choice: Choice | None
-
-    def back(self, gradient: Tensor | None) -> Tensor | None:
-        """The gradient before the rectification; the one behind it is used up."""
-        if gradient is not None:
-            threshold_backward.grad_input(gradient, self.sign, 0, grad_input=gradient)
-        return gradient
 
 
 @dataclass(frozen=True)
