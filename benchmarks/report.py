@@ -86,7 +86,7 @@ def speed(bench: dict[str, Any]) -> str:
         "",
         "The gradient by blocks is compared under ordinary convolutions. Winograd's rounding "
         "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from "
-        f"the whole by {fast['blocks against whole']:.1e} on this photo, no more than single "
+        f"the whole by {fast['blocks against whole']:.1e} on this photo, about as much as single "
         f"precision itself differs from double ({fast['whole against double']:.1e}; "
         f"{parts['single, ordinary convolutions']['whole against double']:.1e} with ordinary "
         "convolutions).",
