@@ -76,8 +76,7 @@ def speed(bench: dict[str, Any]) -> str:
         *("| " + " | ".join(row) + " |" for row in rows),
         "",
         "The losses are timed on whole maps: the program cuts their margin off as a view, outside "
-        "of the graph. Timed with that cut inside the graph, as before, order 5 took 0.081. The "
-        "step was measured five times on that day: 2.33 to 2.54.",
+        "of the graph.",
         "",
         "Seconds per megapixel are those of a look, as the program looks at a picture of this size "
         "with the memory that was free, in units of the smallest: "

@@ -15,12 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import Frozen
+from impasto.networks.convolution import Frozen, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
-
-threshold_backward = torch.ops.aten.threshold_backward
 
 Add = Callable[[str, Tensor | None], Tensor | None]
 """Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
