@@ -17,7 +17,8 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         choices=list(PRESETS),
         default="",
         help="settings to begin with; flags change them. fast: 27 steps, in less than half the "
-        "time; balanced: 60, the default; best: up to 200; paper: the procedure of the paper, 500 steps of Adam",
+        "time; balanced: 60, the default; best: up to 200; paper: the procedure of the paper, 500 "
+        "steps of Adam",
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
     for each in fields(Recipe):
