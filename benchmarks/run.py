@@ -158,7 +158,8 @@ def look_at(encoder: vgg.Encoder, size: tuple[int, int]) -> tuple[Callable[[], o
     scene = api.open_job(content, locate("cypresses"), recipe, supplies=supplies).scene
     with heap.apart() if scene.in_blocks else nullcontext():
         evaluate = scene.objective_at(scene.size)
-    return lambda: evaluate(scene.content), scene.side_at(scene.size)
+    division = scene.division_at(scene.size)
+    return lambda: evaluate(scene.content), division.side if division else None
 
 
 def main(size: int, rounds: int, parts: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Blocks give what the whole image gives."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -53,7 +54,8 @@ def test_value_and_gradient_are_those_of_the_whole_image(encoder, large, style, 
     recipe = recipes()[name].but(alpha=0.02)
     image = large.flip(2) * 0.9
     whole = objective.build(recipe, encoder, large, style)
-    agree(whole, blockwise.build(recipe, encoder, large, style, side=128), image)
+    for room in (0.0, math.inf):  # nothing of the way there is kept, or all of it
+        agree(whole, blockwise.build(recipe, encoder, large, style, side=128, room=room), image)
 
 
 def test_with_transparency_and_smoothing(encoder, large, style):

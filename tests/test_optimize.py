@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from impasto import runfile
-from impasto.maths.spectrum import BANDS, reweighted
+from impasto.maths.spectrum import BANDS, reweight_
 from impasto.optimize import LBFGS, OPTIMIZERS, Adam, Stage, State, descend, is_flat, is_settled
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError, Losses
@@ -71,7 +71,7 @@ def test_lbfgs_knows_that_fine_and_coarse_bend_differently(monkeypatch):
     target = 0.5 + 0.05 * torch.randn((3, 48, 32), generator=torch.Generator().manual_seed(0))
 
     def evaluate(image):
-        gradient = reweighted(image - target, steepness)
+        gradient = reweight_(image - target, steepness)
         value = (gradient * (image - target)).sum().item() / 2
         return Losses(total=value, content=0.0, style=value, layers={}), gradient
 

@@ -5,16 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from impasto.blocks import SMALLEST_BLOCK
 from impasto.blockwise import BlockObjective
 from impasto.course import paint
 from impasto.maths.linalg import flat
 from impasto.objective import points_of
 from impasto.recipe import Recipe
-from impasto.scene import arrange, block_side, look_pixels, original, recolor, to_image
+from impasto.scene import arrange, original, recolor, to_image
 from impasto.types import ImpastoError, Picture
 
 from .conftest import picture, sample
@@ -133,16 +130,6 @@ def test_a_picture_that_needs_more_memory_is_painted_in_blocks(encoder):
         assert isinstance(scene.objective_at(scene.size), BlockObjective) == (memory == 1e8)
         results.append(last(scene).losses)
     assert results[1].total == pytest.approx(results[0].total, rel=0.01)
-
-
-@given(pixels=st.tuples(st.integers(32, 8000), st.integers(32, 8000)), memory=st.floats(1e8, 1e11))
-def test_less_memory_never_means_larger_blocks(pixels, memory):
-    side, smaller = (
-        block_side(pixels, (512, 512), room, look_pixels(room)) for room in (memory, memory / 2)
-    )
-    assert side is None or smaller is not None
-    if side is not None and smaller is not None:
-        assert SMALLEST_BLOCK <= smaller <= side
 
 
 def test_alpha_one_returns_the_content_through_all_scales(encoder, painting):

@@ -119,6 +119,7 @@ def test_convolution_and_its_gradient(shape, native, monkeypatch):
 @pytest.mark.parametrize("native", [True, False])
 def test_the_convolution_of_what_is_rectified_by_bands(native, monkeypatch):
     monkeypatch.setattr(convolution, "LARGEST_BAND", 13 * 500)  # a dozen rows at a time
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 6)
     if not native:
         monkeypatch.setattr(convolution, "winograd", lambda: None)
     generator = torch.Generator().manual_seed(4)
@@ -144,6 +145,7 @@ def test_halved_by_bands_is_the_same_there_and_back(size, rectify, monkeypatch):
     wanted = torch.randn(expected.shape, generator=generator)
     slope = layer.back(pooling.halve_back(wanted, choice))
     monkeypatch.setattr(convolution, "LARGEST_BAND", 13 * 500)  # a dozen rows at a time
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 6)
     found, found_choice = layer.halved(x, rectify=rectify)
     assert found_choice.size == choice.size
     for ours, theirs in ((found, expected), (layer.back(wanted, choice), slope)):
@@ -166,6 +168,7 @@ def test_some_rows_of_the_way_back_from_halving(rows):
 def test_bands_of_a_large_map_are_of_about_the_same_height(monkeypatch):
     seen = []
     monkeypatch.setattr(convolution, "LARGEST_BAND", 16 * 50 * 40 // 2)
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 6)
     native = convolution.winograd()
     if native is None:
         pytest.skip("this build of torch has no NNPACK")

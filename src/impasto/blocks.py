@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from impasto.maths import raster
 from impasto.networks.vgg import Encoder
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image, Points
@@ -45,6 +44,16 @@ def halo_of(taps: Iterable[str]) -> int:
     deepest = max(names.index(convolution(tap)) for tap in taps)
     radius = sum(stride_of(name) for name in names[: deepest + 1])
     return -(-radius // STRIDE) * STRIDE
+
+
+def trail_bytes(taps: Iterable[str]) -> float:
+    """What is kept of a lean trail per pixel: taps in 4 bytes, of other maps signs and choices."""
+    names, wanted = list(CHANNELS), {convolution(tap) for tap in taps}
+    deepest = max(names.index(name) for name in wanted)
+    return sum(
+        (4.0 if name in wanted else 1.0) * CHANNELS[name] / stride_of(name) ** 2
+        for name in names[1 : deepest + 1]
+    )
 
 
 def blocks_of(size: tuple[int, int], side: int, halo: int) -> list[Block]:
@@ -114,28 +123,32 @@ class Reader:
 
     def points(self, features: Features, block: Block, tap: str) -> Points:
         """The points of a tap that belong to a block: (n, C), or (H, W, C) where all count."""
+        return self.shown(self.window(features, block, tap), block, tap)
+
+    def window(self, features: Features, block: Block, tap: str) -> Features:
+        """What belongs to a block of the map that it gives of a tap, as a view."""
         stride = stride_of(tap)
-        return self._points(
-            features, block, tap, (block.outer[0] // stride, block.outer[2] // stride)
-        )
+        top, left = block.outer[0] // stride, block.outer[2] // stride
+        return self.window_of_whole(features, block, tap, origin=(top, left))
 
-    def points_of_whole(self, features: Features, block: Block, tap: str) -> Points:
-        """The same points, from a map of the whole image."""
-        return self._points(features, block, tap, (0, 0))
-
-    def _points(
-        self, features: Features, block: Block, tap: str, origin: tuple[int, int]
-    ) -> Points:
-        """The points of a block in a map that begins at a row and a column of the whole one."""
-        place = self.place(block, tap, margin=self.margin_of(tap))
-        inside = [
+    def window_of_whole(
+        self, features: Features, block: Block, tap: str, origin: tuple[int, int] = (0, 0)
+    ) -> Features:
+        """The same of a map of the whole image, or of one that begins elsewhere in it."""
+        rows, columns = (
             slice(each.start - first, each.stop - first)
-            for each, first in zip(place, origin, strict=True)
-        ]
-        part = raster.window(features, *inside).squeeze(0)
+            for each, first in zip(self._place(block, tap), origin, strict=True)
+        )
+        return features[..., rows, columns]
+
+    def shown(self, window: Features, block: Block, tap: str) -> Points:
+        """The points of what belongs to a block: (n, C), or (H, W, C) where all count."""
         if self.visible is None:
-            return part.permute(1, 2, 0)
-        return part[:, self._shown(tap)[place]].T
+            return window.squeeze(0).permute(1, 2, 0)
+        return window.squeeze(0)[:, self._shown(tap)[self._place(block, tap)]].T
+
+    def _place(self, block: Block, tap: str) -> tuple[slice, slice]:
+        return self.place(block, tap, margin=self.margin_of(tap))
 
     def count(self, tap: str) -> int:
         """The number of points of a whole tap."""

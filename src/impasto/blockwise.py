@@ -2,26 +2,29 @@
 
 Summaries follow from sums over points. Pass one adds up the sums block by block without a graph;
 the objective gives the gradient in the sums; pass two goes through the blocks again and brings
-that gradient back to the pixels.
+that gradient back to the pixels. Where there is memory for it, the trails of blocks are kept from
+one pass to the other, and the network needs not run forward twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from impasto import heap
-from impasto.blocks import Block, Reader, halo_of, stride_of
+from impasto.blocks import Block, Reader, halo_of, stride_of, trail_bytes
 from impasto.discrepancies.styles import style_of
-from impasto.networks.vgg import Encoder
+from impasto.networks.vgg import Encoder, Trail
 from impasto.objective import combine, losses_of
 from impasto.recipe import CHANNELS, Recipe, convolution
 from impasto.types import Additive, Features, Image, ImpastoError, Losses
+
+Kept: TypeAlias = dict[Block, tuple[dict[str, Features], Trail]]
 
 
 @heap.kept()
@@ -60,10 +63,12 @@ class BlockObjective:
     content_features: Features
     styles: Mapping[str, Any]
     pivots: Mapping[str, Any]
+    room: float = 0.0  # bytes for trails
 
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
-        sums, squares = self._first_pass(image)
+        kept: Kept = {}
+        sums, squares = self._first_pass(image, kept)
         leaves = {
             tap: tuple(part.detach().requires_grad_() for part in parts)
             for tap, parts in sums.items()
@@ -76,8 +81,9 @@ class BlockObjective:
         of_pixels, rest = slopes[1], iter(slopes[2:])
         gradient = torch.zeros_like(image) if of_pixels is None else of_pixels
         by_tap = {tap: tuple(next(rest) for _ in parts) for tap, parts in leaves.items()}
-        self._second_pass(image, gradient, slopes[0], by_tap)
-        heap.trim()  # what the blocks took is room for images before the next look
+        self._second_pass(image, gradient, slopes[0], by_tap, kept)
+        if not self.room:  # what the blocks took is room for images before the next look
+            heap.trim()
         return losses_of(total, content, layers, style), gradient
 
     def losses(self, image: Image) -> Losses:
@@ -116,31 +122,44 @@ class BlockObjective:
             visible=self.reader.visible,
         )
 
-    def _gather(self, block: Block, tap: str, features: Features) -> tuple[Tensor, ...]:
+    def _gather(self, block: Block, tap: str, window: Features) -> tuple[Tensor, ...]:
         """The sums of one tap of a block: nothing where no point of it belongs to the style."""
-        if tap not in self.recipe.style_layers:
-            return ()
-        points = self.reader.points(features, block, tap)
+        points = self.reader.shown(window, block, tap)
         return self.measure.gather(points, self.pivots[tap]) if points.numel() else ()
 
-    def _squares(self, block: Block, features: Features) -> Tensor:
+    def _squares(self, block: Block, window: Features) -> tuple[Tensor]:
         """The sum of squares of the content in one block."""
         layer, reader = self.recipe.content_layer, self._content_reader()
-        ours = reader.points(features, block, layer)
-        return (ours - reader.points_of_whole(self.content_features, block, layer)).square().sum()
+        theirs = reader.window_of_whole(self.content_features, block, layer)
+        return (reader.shown(window - theirs, block, layer).square().sum(),)
 
     @heap.kept()
-    def _first_pass(self, image: Image) -> tuple[dict[str, tuple[Tensor, ...]], Tensor]:
+    def _first_pass(
+        self, image: Image, kept: Kept | None = None
+    ) -> tuple[dict[str, tuple[Tensor, ...]], Tensor]:
+        """The sums of all blocks; what there is room for is kept for the way back."""
         total: dict[str, tuple[Tensor, ...]] = {}
         squares = image.new_zeros((), dtype=torch.float64 if image.device.type != "mps" else None)
+        encoder, left = self.reader.encoder, 0.0 if kept is None else self.room
         with torch.no_grad():
             for block in self.reader:
-                taps = self.reader.encoder(block.cut(image), self._taps)
-                squares += self._squares(block, taps[self.recipe.content_layer])
-                for tap, features in taps.items():
-                    if part := self._gather(block, tap, features):
-                        total[tap] = add(total.get(tap), part)
-                del taps, features
+                part, trail = block.cut(image), None
+                left -= trail_bytes(self._taps) * part[0].numel()
+                if left >= 0:
+                    taps, trail = encoder.trace(part, self._taps, lean=True)
+                else:
+                    taps = encoder(part, self._taps)
+                content = taps[layer := self.recipe.content_layer]
+                squares += self._squares(
+                    block, self._content_reader().window(content, block, layer)
+                )[0]
+                for tap in self.recipe.style_layers:
+                    if sums := self._gather(block, tap, self.reader.window(taps[tap], block, tap)):
+                        total[tap] = add(total.get(tap), sums)
+                if kept is not None and trail is not None:
+                    trail.shorten(taps)
+                    kept[block] = taps, trail
+                del taps, trail, content
         return {tap: total[tap] for tap in self.recipe.style_layers}, squares
 
     @heap.kept()
@@ -150,14 +169,20 @@ class BlockObjective:
         gradient: Image,
         of_squares: Tensor,
         slopes: Mapping[str, tuple[Tensor, ...]],
+        kept: Kept,
     ) -> None:
         """Add to the gradient what every block brings back to the pixels it looks at."""
+        encoder = self.reader.encoder
         for block in self.reader:
-            taps, trail = self.reader.encoder.trace(block.cut(image), self._taps)
-            back = partial(self._back, block, taps, of_squares, slopes)
-            part = self.reader.encoder.back(trail, back)
-            assert part is not None  # there is always a tap
-            block.cut(gradient).add_(part)
+            part = block.cut(image)
+            if block in kept:
+                taps, trail = kept.pop(block)
+                encoder.restore(part, taps, trail)
+            else:
+                taps, trail = encoder.trace(part, self._taps, lean=True)
+            found = encoder.back(trail, partial(self._back, block, taps, of_squares, slopes))
+            assert found is not None  # there is always a tap
+            block.cut(gradient).add_(found)
 
     def _back(
         self,
@@ -171,17 +196,24 @@ class BlockObjective:
         """The gradient in one tap, which is used up, and what has come back to it."""
         if tap not in taps:
             return total
-        features = taps.pop(tap).requires_grad_()
-        with torch.enable_grad():
-            outputs = [*self._gather(block, tap, features)]
-            weights = [*slopes[tap]] if outputs else []
-            if tap == self.recipe.content_layer:
-                outputs.append(self._squares(block, features))
-                weights.append(of_squares.to(outputs[-1].dtype))
-        if not outputs:
-            return total
-        gradient = torch.autograd.grad(outputs, features, weights)[0].contiguous()
-        return gradient if total is None else total.add_(gradient)
+        features = taps.pop(tap)
+        total = torch.zeros_like(features) if total is None else total
+        terms: list[
+            tuple[Reader, Callable[[Features], tuple[Tensor, ...]], tuple[Tensor, ...]]
+        ] = []
+        if tap in slopes:
+            terms.append((self.reader, partial(self._gather, block, tap), slopes[tap]))
+        if tap == self.recipe.content_layer:
+            terms.append((self._content_reader(), partial(self._squares, block), (of_squares,)))
+        for reader, sums_of, weights in terms:
+            window = reader.window(features, block, tap).detach().requires_grad_()
+            with torch.enable_grad():
+                sums = sums_of(window)
+            if sums:
+                weights = tuple(w.to(part.dtype) for w, part in zip(weights, sums, strict=True))
+                (gradient,) = torch.autograd.grad(sums, window, weights)
+                reader.window(total, block, tap).add_(gradient)
+        return total
 
     @property
     def _taps(self) -> set[str]:
@@ -195,10 +227,11 @@ def build(
     style: Image,
     *,
     side: int,
+    room: float = 0.0,
     visible: Tensor | None = None,
     visible_style: Tensor | None = None,
 ) -> BlockObjective:
-    """The objective of one content and one style in blocks of a given side."""
+    """The objective of one content and one style in blocks of a given side, and room for trails."""
     measure = style_of(recipe).build(recipe)
     if not isinstance(measure, Additive):
         raise ImpastoError(
@@ -223,6 +256,7 @@ def build(
         content_features=_features(plain, content, recipe.content_layer),
         styles=styles,
         pivots=pivots,
+        room=room,
     )
 
 

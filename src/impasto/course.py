@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from impasto import heap
-from impasto.blocks import halo_of
 from impasto.maths.raster import resize, scaled
 from impasto.optimize import Stage, State, descend
 from impasto.recipe import Recipe
@@ -17,7 +16,6 @@ from impasto.scene import COARSE, Scene
 from impasto.types import UNKNOWN, Step
 
 SMALLEST_COARSE_SIDE = 64  # a coarser start than this has lost the content
-TWICE_FORWARD = 1.5  # what a look in blocks costs, in looks as a whole; halos come on top of it
 RESERVE = 0.06  # of a budget is kept for what cannot be measured before: enlarging, saving
 
 
@@ -159,10 +157,8 @@ def _pace(scene: Scene, size: tuple[int, int], clock: Callable[[], float]) -> fl
 
 def _in_blocks(scene: Scene, size: tuple[int, int]) -> float:
     """What a look costs in the blocks of a size, in looks at the same picture as a whole."""
-    side = scene.side_at(size)
-    if side is None:
-        return 1.0
-    return TWICE_FORWARD * (1 + 2 * halo_of(scene.recipe.style_layers) / side) ** 2
+    division = scene.division_at(size)
+    return 1.0 if division is None else division.work
 
 
 def _work(scene: Scene, stages: list[Stage]) -> float:

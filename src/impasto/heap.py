@@ -80,7 +80,10 @@ def apart() -> Iterator[None]:
 @contextmanager
 def kept() -> Iterator[None]:
     """All blocks come from the heap: for what comes and goes many times a second."""
+    apart = bool(_heap.blocks)
     with _allowing(0):
+        if apart:  # what the heap grows by anew
+            _heap.prefer_huge_pages()
         yield
 
 

@@ -18,6 +18,7 @@ from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
 
 CONTENT = "content"  # the part of the objective that no style layer is
+LARGE = 2**20  # pixels; up to here there is memory enough, and time counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +42,8 @@ class Objective:
     @heap.kept()
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
-        taps, trail = self.encoder.trace(image, self._taps)
+        lean = image[0].numel() > LARGE
+        taps, trail = self.encoder.trace(image, self._taps, lean=lean)
         seen = {name: each.leaf() for name, each in self._seen(taps).items()}
         parts = self._parts(seen)
         values = {name: part.detach().requires_grad_() for name, part in parts.items()}
@@ -49,13 +51,16 @@ class Objective:
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
         # Multiplied here, as torch imports all of sympy for those who give it slopes.
-        parts = {name: each * parts[name] for name, each in zip(values, found[1:], strict=True)}
+        slopes = zip(values, found[1:], strict=True)
+        parts = {name: each * parts[name] for name, each in slopes if each}  # α may be 0
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
             """Of one part at a time: what was kept for it is free before the next is asked for."""
             if tap not in taps:
                 return total
-            total = torch.zeros_like(taps.pop(tap)) if total is None else total
+            features = taps.pop(tap)
+            total = torch.zeros_like(features) if total is None else total
+            del features
             for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
                 if name in parts:
                     end = seen.pop(name).features

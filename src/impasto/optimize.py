@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from impasto.maths.raster import resize
-from impasto.maths.spectrum import energies, reweighted
+from impasto.maths.spectrum import energies, reweight_
 from impasto.recipe import Recipe
 from impasto.types import Image, ImpastoError, Losses, Step
 
@@ -185,7 +185,7 @@ class LBFGS:
         if memory:
             softness = self._softness(torch.stack([bands for *_, bands in memory]))
             newest = (softness * memory[-1][2][1]).sum()  # the last change of gradients, softened
-            q = reweighted(q, softness * (products[0] / newest))
+            reweight_(q, softness * (products[0] / newest))
         for moved, change, _ in memory:
             q.add_(moved, alpha=shares.pop() - _dot(change, q) / products.pop())
         return q

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from impasto import blocks, blockwise, feedforward, heap, objective
+from impasto import blocks, blockwise, feedforward, heap, objective, room
 from impasto.discrepancies.styles import style_of
 from impasto.maths.linalg import flat
 from impasto.maths.raster import resize, scaled
@@ -19,23 +19,15 @@ from impasto.networks.decoder import Decoder
 from impasto.networks.vgg import Encoder
 from impasto.optimize import OPTIMIZERS, Evaluate, Stage
 from impasto.recipe import CHANNELS, FEED_FORWARD, Recipe, convolution
+from impasto.room import Division
 from impasto.types import Additive, Image, ImpastoError, Picture
 
 SMALLEST_SIDE = 32  # conv5_1 sees it as 2 × 2
-# Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
-# the style and of terms that look at the pixels themselves (from benchmarks/memory.py). What a
-# convolution works in does not grow beyond its bands: a large picture takes less per pixel.
-BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
-BAND_BYTES, LARGE_LOOK_BYTES = 0.75e9, 1250.0
-# Per pixel, of the methods that take more than cmd does.
-MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
 COARSE = 512  # the long side to begin near, where nothing else was said
-LARGEST_BLOCK = 2048  # beyond, halos cost little and memory much
 IMAGES = 6  # that a feed-forward pass makes of a picture
 LEVELS = 255.0  # of 8 bits
 ROWS = 1024  # of an image that are worked on at a time, where a whole one more is too many
 NOISE = (2 / 255) ** 2  # variance that 8 bits and a sensor make: not to be stretched into color
-RESERVE = 0.06  # of the memory is kept for what cannot be counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +103,7 @@ class Scene:
     @property
     def in_blocks(self) -> bool:
         """Whether the result is too large to be looked at as a whole."""
-        return self.side_at(self.size) is not None
+        return self.division_at(self.size) is not None
 
     def style_size_at(self, size: tuple[int, int]) -> tuple[int, int]:
         """The size of the style beside a coarser content: shrunk as much."""
@@ -120,13 +112,15 @@ class Scene:
         factor = max(max(size) / max(self.size), smallest)
         return max(1, round(height * factor)), max(1, round(width * factor))
 
-    def side_at(self, size: tuple[int, int]) -> int | None:
-        """The side of the blocks in which to look at a size; None where it fits as a whole."""
-        left = self.memory * (1 - RESERVE) - BASE_BYTES - self.kept_at(size)
-        room = left / feedforward.BYTES
-        if not self.recipe.passes:
-            room = look_pixels(left, MORE_BYTES.get(self.recipe.method, 0.0))
-        return block_side(size, self.style_size_at(size), left, room)
+    def division_at(self, size: tuple[int, int]) -> Division | None:
+        """The blocks in which to look at a size; None where it fits as a whole."""
+        recipe, style_size = self.recipe, self.style_size_at(size)
+        left = self.memory * (1 - room.RESERVE) - room.BASE_BYTES - self.kept_at(size)
+        if recipe.passes:
+            return room.divide(size, style_size, left, look=lambda n: feedforward.BYTES * n)
+        look = partial(room.look_bytes, more=room.MORE_BYTES.get(recipe.method, 0.0))
+        taps = {*recipe.style_layers, recipe.content_layer}
+        return room.divide(size, style_size, left, look=look, taps=taps)
 
     def kept_at(self, size: tuple[int, int]) -> float:
         """Bytes that stay where they are while an image of a size is looked at."""
@@ -137,7 +131,7 @@ class Scene:
         layer = recipe.content_layer
         features = 4.0 * CHANNELS[convolution(layer)] / blocks.stride_of(layer) ** 2
         if recipe.tv or recipe.laplacian:
-            features += SMOOTH_BYTES
+            features += room.SMOOTH_BYTES
         return pictures + features * pixels + OPTIMIZERS[recipe.optimizer].bytes(3 * pixels)
 
     @property
@@ -158,14 +152,14 @@ class Scene:
         self, size: tuple[int, int], *, done: int = 0, image: Image | None = None
     ) -> Iterator[Image]:
         """The passes of a feed-forward method at a size, from an image on."""
-        coarse = self.style_size_at(size)
+        coarse, division = self.style_size_at(size), self.division_at(size)
         run = feedforward.Passes(
             recipe=self.recipe,
             encoder=self.encoder,
             decoders=self.decoders,
             style=resize(self.style, coarse),
             visible_style=_resized_mask(self.visible_style, coarse),
-            side=self.side_at(size),
+            side=division.side if division else None,
         )
         return run(
             resize(self.content if image is None else image, size),
@@ -179,7 +173,7 @@ class Scene:
 
         def objective_of(stage: Stage) -> Evaluate:
             early = self.recipe.early if stage.shallow else None
-            if early and self.side_at(stage.size) is not None:
+            if early and self.division_at(stage.size) is not None:
                 return self.objective_at(stage.size, early)
             if stage.size not in built:
                 built.clear()  # there may be no room for both
@@ -194,13 +188,13 @@ class Scene:
         recipe = recipe or self.recipe
         coarse = self.style_size_at(size)
         pictures = resize(self.content, size), resize(self.style, coarse)
-        side = self.side_at(size)
+        division = self.division_at(size)
         heap.trim()  # what the size before has left
         build: Callable[..., Evaluate] = partial(objective.build, summarize=self.summarize)
         if recipe.method in FEED_FORWARD:
             build = feedforward.build
-        elif side is not None:
-            build = partial(blockwise.build, side=side)
+        elif division is not None:
+            build = partial(blockwise.build, side=division.side, room=division.trails)
         built = build(
             recipe,
             self.encoder,
@@ -210,24 +204,6 @@ class Scene:
         )
         heap.trim()  # what only the building needed
         return built
-
-
-def look_pixels(memory: float, more: float = 0.0) -> float:
-    """The pixels that a look within a memory may have, by a method that takes more bytes each."""
-    return max(memory / (LOOK_BYTES + more), (memory - BAND_BYTES) / (LARGE_LOOK_BYTES + more))
-
-
-def block_side(
-    size: tuple[int, int], style_size: tuple[int, int], memory: float, room: float
-) -> int | None:
-    """The side of the blocks in which to look at a size; None where all fits as a whole.
-
-    The room is in pixels; a look at the style needs memory for all of it.
-    """
-    if math.prod(size) <= room and math.prod(style_size) * STYLE_BYTES <= memory:
-        return None
-    side = int(math.sqrt(max(0.0, room))) - 2 * blocks.halo_of(["conv5_1"])
-    return min(max(blocks.SMALLEST_BLOCK, side), LARGEST_BLOCK)
 
 
 def arrange(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -33,32 +30,4 @@ def fit(image: Tensor, long_side: int) -> Tensor:
 def crop(features: Tensor, margin: int) -> Tensor:
     """A map (1, C, H, W) without a margin on every side, as a view."""
     inside = slice(margin, -margin or None)
-    return window(features, inside, inside)
-
-
-def window(features: Tensor, rows: slice, columns: slice) -> Tensor:
-    """Some rows and columns of a map (1, C, H, W), as a view."""
-    return _Window.apply(features, rows, columns)
-
-
-class _Window(torch.autograd.Function):
-    """Slicing twice would fill two maps with zeros on the way back; here only the rest is."""
-
-    @staticmethod
-    def forward(ctx: Any, features: Tensor, rows: slice, columns: slice) -> Tensor:
-        ctx.shape, ctx.place = features.shape, (rows, columns)
-        return features[..., rows, columns]
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (gradient,), (rows, columns) = gradients, ctx.place
-        whole = gradient.new_empty(ctx.shape)
-        top, bottom, _ = rows.indices(ctx.shape[-2])
-        left, right, _ = columns.indices(ctx.shape[-1])
-        for rest in (slice(None, top), slice(bottom, None)):
-            whole[..., rest, :] = 0
-        for rest in (slice(None, left), slice(right, None)):
-            whole[..., rest] = 0
-        whole[..., rows, columns] = gradient
-        return whole, None, None
+    return features[..., inside, inside]

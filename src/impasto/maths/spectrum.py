@@ -38,23 +38,30 @@ def energies(image: Tensor) -> Tensor:
     return found
 
 
-def reweighted(image: Tensor, factors: Tensor) -> Tensor:
-    """The image with its bands multiplied by factors (3, BANDS)."""
-    kind = _single(image)
-    total = torch.zeros_like(image, dtype=kind)
-    for weights, row in zip(OPPONENTS, factors.to(kind), strict=True):
-        spectrum = _spectrum(image, weights)
+def reweight_(image: Tensor, factors: Tensor) -> Tensor:
+    """Multiply the bands of an image by factors (3, BANDS), in its own memory."""
+    colors = image.new_tensor(OPPONENTS)
+    _mix_(image, colors)
+    for plane, row in zip(image, factors.to(image.dtype), strict=True):
+        spectrum = torch.fft.rfft2(plane, norm="ortho")
         for rows, bands in _bands(image):
             spectrum[rows] *= row.index_select(0, bands.flatten()).view(bands.shape)
-        plane = torch.fft.irfft2(spectrum, s=image.shape[1:], norm="ortho")
-        for part, weight in zip(total, weights, strict=True):
-            part.add_(plane, alpha=weight)
-    return total
+        plane.copy_(torch.fft.irfft2(spectrum, s=plane.shape, norm="ortho"))
+    return _mix_(image, colors.T)
+
+
+def _mix_(image: Tensor, matrix: Tensor) -> Tensor:
+    """Every color of an image replaced by a matrix times it."""
+    for rows in image.split(max(1, AT_A_TIME // image.shape[2]), 1):
+        rows.copy_((matrix @ rows.flatten(1)).view_as(rows))
+    return image
 
 
 def _spectrum(image: Tensor, weights: tuple[float, ...]) -> Tensor:
     """Of one opponent color: (H, W // 2 + 1)."""
-    plane = torch.zeros(image.shape[1:], dtype=_single(image), device=image.device)
+    plane = torch.zeros(
+        image.shape[1:], dtype=torch.promote_types(image.dtype, torch.float32), device=image.device
+    )
     for part, weight in zip(image, weights, strict=True):
         plane.add_(part, alpha=weight)
     return torch.fft.rfft2(plane, norm="ortho")
@@ -73,10 +80,6 @@ def _bands(image: Tensor) -> Iterator[tuple[slice, Tensor]]:
         radius = (down[rows].square() + across.square()).sqrt_()
         octaves = radius.clamp_min_(1 / max(height, width)).div_(FINEST).log2_().neg_()
         yield rows, octaves.mul_(PER_OCTAVE).clamp_(0, BANDS - 1).to(torch.int32)
-
-
-def _single(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _wide(x: Tensor) -> torch.dtype:

@@ -51,8 +51,12 @@ def halve_back(gradient: Tensor, choice: Choice, rows: tuple[int, int] | None = 
     whole = new((*gradient.shape[:2], height, width), dtype=gradient.dtype, device=gradient.device)
     even = whole[..., : height // 2 * 2, : width // 2 * 2]
     both = torch.empty_like(lower, dtype=gradient.dtype)
-    both[..., 1::2] = gradient * right
-    both[..., 0::2] = gradient - both[..., 1::2]
-    even[..., 1::2, :] = both * lower
-    even[..., 0::2, :] = both - even[..., 1::2, :]
+    _split(gradient, right, both[..., 0::2], both[..., 1::2])
+    _split(both, lower, even[..., 0::2, :], even[..., 1::2, :])
     return whole[:, :, top - 2 * first : bottom - 2 * first]
+
+
+def _split(gradient: Tensor, second: Tensor, one: Tensor, other: Tensor) -> None:
+    """Write a gradient to the place it came from and 0 to the other, without a map between."""
+    torch.mul(gradient, second, out=other)
+    torch.sub(gradient, other, out=one)

@@ -20,6 +20,8 @@ from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
 
+FIRST = next(iter(CHANNELS))  # convolution: its map is the largest, and quickly made
+
 Add = Callable[[str, Tensor | None], Tensor | None]
 """Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
 
@@ -49,13 +51,27 @@ class Encoder:
         for _, layer in self.layers[: 1 + _deepest(taps)]:
             layer.prepare()
 
-    def trace(self, image: Image, taps: Iterable[str]) -> tuple[dict[str, Features], Trail]:
-        """The taps without a graph, and the trail that leads back from them."""
+    def trace(
+        self, image: Image, taps: Iterable[str], *, lean: bool = False
+    ) -> tuple[dict[str, Features], Trail]:
+        """The taps without a graph, and the trail that leads back from them.
+
+        A lean one takes a third less memory, and a hundredth more time.
+        """
         passages: list[_Passage] = []
         with torch.no_grad():
-            found = _encode(self, image, taps, passages)
+            found = _encode(self, image, taps, passages, lean)
         rectified = {tap: x for tap, x in found.items() if tap.startswith("relu")}
         return found, Trail(passages, rectified, frozenset(found))
+
+    def restore(self, image: Image, taps: dict[str, Features], trail: Trail) -> None:
+        """Make the first convolution again, which :meth:`Trail.shorten` has left out."""
+        wanted = {tap for tap in trail.taps if convolution(tap) == FIRST}
+        found, start = self.trace(image, wanted or {FIRST})
+        taps.update({tap: found[tap] for tap in wanted})
+        trail.rectified.update(start.rectified)
+        if trail.passages:
+            trail.passages[0] = _Passage(next(iter(found.values())), None)
 
     def back(self, trail: Trail, add: Add) -> Tensor | None:
         """The gradient in the image; the trail is used up on the way, which frees its memory."""
@@ -85,7 +101,7 @@ class Encoder:
 class _Passage:
     """What came before a convolution: rectified, and halved where a block begins."""
 
-    sign: Tensor | None  # positive where the gradient passes; the image is not rectified
+    sign: Tensor | None  # positive or true where the gradient passes; an image is not rectified
     choice: Choice | None
 
 
@@ -97,6 +113,14 @@ class Trail:
     rectified: dict[str, Features]  # the taps behind a rectification
     taps: frozenset[str]
 
+    def shorten(self, taps: dict[str, Features]) -> None:
+        """Leave out the first convolution, the largest map, and its taps."""
+        for tap in [tap for tap in taps if convolution(tap) == FIRST]:
+            del taps[tap]
+            self.rectified.pop(tap, None)
+        if self.passages:
+            self.passages[0] = _Passage(None, None)
+
 
 def _deepest(taps: Iterable[str]) -> int:
     """The number of the convolution of the deepest tap."""
@@ -104,7 +128,11 @@ def _deepest(taps: Iterable[str]) -> int:
 
 
 def _encode(
-    encoder: Encoder, image: Image, taps: Iterable[str], passages: list[_Passage] | None = None
+    encoder: Encoder,
+    image: Image,
+    taps: Iterable[str],
+    passages: list[_Passage] | None = None,
+    lean: bool = False,
 ) -> dict[str, Features]:
     """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
     wanted = set(taps)
@@ -114,7 +142,8 @@ def _encode(
     choice: Choice | None = None
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
         if number and passages is not None:
-            passages.append(_Passage(x, choice))
+            signs = lean and not any(x is tap for tap in found.values())
+            passages.append(_Passage(x > 0 if signs else x, choice))
         choice = None
         # In place where nobody else looks at the raw convolution, whose sign is as good.
         shared = bool(number) and x is found.get(encoder.layers[number - 1][0])

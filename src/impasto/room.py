@@ -1,0 +1,67 @@
+"""Memory: what a look at a picture takes, and the blocks that fit into what there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from impasto.blocks import SMALLEST_BLOCK, STRIDE, halo_of, trail_bytes
+
+# Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
+# the style and of terms that look at the pixels themselves (from benchmarks/memory.py). What a
+# convolution works in does not grow beyond its bands: a large picture takes less per pixel.
+BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
+BAND_BYTES, LARGE_LOOK_BYTES = 0.75e9, 1250.0
+# Per pixel, of the methods that take more than cmd does.
+MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
+# Per pixel, of a step between two looks: where trails are kept, the memory of a look stays with it.
+STEP_BYTES = 36.0
+RESERVE = 0.06  # of the memory is kept for what cannot be counted
+LARGEST_BLOCK = 2048  # beyond, halos cost little and memory much
+HALO = halo_of(["conv5_1"])
+AGAIN = 0.45  # of a look is the way there, made twice where no trail is kept
+
+
+@dataclass(frozen=True)
+class Division:
+    """The blocks in which to look at a picture."""
+
+    side: int
+    trails: float  # bytes for what is kept of them from one pass to the other
+    work: float  # of a look, in looks at the same picture as a whole
+
+
+def look_bytes(pixels: float, more: float = 0.0) -> float:
+    """What a look with its gradient takes, by a method that takes more bytes per pixel."""
+    large = BAND_BYTES + (LARGE_LOOK_BYTES + more) * pixels
+    return min((LOOK_BYTES + more) * pixels, large)
+
+
+def divide(
+    size: tuple[int, int],
+    style_size: tuple[int, int],
+    memory: float,
+    *,
+    look: Callable[[float], float] = look_bytes,
+    taps: Iterable[str] = (),
+) -> Division | None:
+    """The blocks with the least work within a memory; None where all fits as a whole.
+
+    A look at the style needs memory for all of it. Large blocks have little halo, small ones leave
+    memory for the trails of the others, where there are taps to come back from.
+    """
+    if look(math.prod(size)) <= memory and math.prod(style_size) * STYLE_BYTES <= memory:
+        return None
+    taps, found = list(taps), list[Division]()
+    for side in range(SMALLEST_BLOCK, LARGEST_BLOCK + 1, STRIDE):
+        outer = math.prod(min(length, side + 2 * HALO) for length in size)
+        left = memory - look(outer)
+        if found and left < 0:
+            break
+        overlap = math.prod(1 + 2 * HALO * ((length - 1) // side) / length for length in size)
+        wanted = trail_bytes(taps) * overlap * math.prod(size) if taps else math.inf
+        trails = max(0.0, left - STEP_BYTES * math.prod(size)) if taps else 0.0
+        work = overlap * (1 + AGAIN * (1 - min(1.0, trails / wanted)))
+        found.append(Division(side, trails, work))
+    return min(found, key=lambda each: each.work)

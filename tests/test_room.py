@@ -1,0 +1,55 @@
+"""Blocks fit into the memory, and more of it never means more work."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impasto.blocks import SMALLEST_BLOCK, trail_bytes
+from impasto.recipe import Recipe
+from impasto.room import HALO, LARGEST_BLOCK, divide, look_bytes
+
+SIZES = st.tuples(st.integers(32, 8000), st.integers(32, 8000))
+MEMORY = st.floats(1e8, 1e11)
+STYLE = (512, 512)
+TAPS = Recipe().style_layers
+
+
+@given(SIZES, MEMORY)
+def test_more_memory_never_means_more_work(size, memory):
+    less, more = (divide(size, STYLE, room, taps=TAPS) for room in (memory, 2 * memory))
+    assert less is not None or more is None
+    if less is not None and more is not None:
+        assert 1 <= more.work <= less.work
+
+
+@given(SIZES, MEMORY)
+def test_a_block_and_the_trails_of_the_others_fit(size, memory):
+    division = divide(size, STYLE, memory, taps=TAPS)
+    if division is None:
+        assert look_bytes(math.prod(size)) <= memory
+        return
+    assert SMALLEST_BLOCK <= division.side <= LARGEST_BLOCK
+    block = math.prod(min(length, division.side + 2 * HALO) for length in size)
+    if division.side > SMALLEST_BLOCK:
+        assert look_bytes(block) + division.trails <= memory * (1 + 1e-9)
+
+
+def test_nothing_is_kept_where_nothing_comes_back():
+    division = divide((4000, 6000), STYLE, 8e9)
+    assert division is not None
+    assert division.trails == 0
+
+
+def test_the_bytes_of_a_trail_are_those_of_its_tensors(encoder, photo):
+    """Signs and choices in a byte, taps in four, the first convolution not at all."""
+    image = photo[:, :32, :48]
+    taps, trail = encoder.trace(image, TAPS, lean=True)
+    trail.shorten(taps)
+    kept = {id(x): x for x in taps.values()}
+    for passage in trail.passages:
+        for part in (passage.sign, *(passage.choice or ())[:2]):
+            if part is not None:
+                kept[id(part)] = part
+    total = sum(part.nbytes for part in kept.values())
+    assert total == trail_bytes(TAPS) * 32 * 48
