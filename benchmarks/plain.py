@@ -59,13 +59,13 @@ def plain_step(
     optimizer.step()
 
 
-def alternately(rounds: int, *things: Callable[[], object], warm: bool = True) -> list[float]:
+def alternately(rounds: int, *things: Callable[[], object]) -> list[float]:
     """The median seconds of each, one after the other in every round, after one to warm up."""
     times: list[list[float]] = [[] for _ in things]
-    for number in range(rounds + warm):
+    for number in range(rounds + 1):
         for thing, taken in zip(things, times, strict=True):
             began = time.perf_counter()
             thing()
-            if number >= warm:
+            if number:
                 taken.append(time.perf_counter() - began)
     return [statistics.median(taken) for taken in times]

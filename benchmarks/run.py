@@ -32,7 +32,7 @@ from impasto.recipe import Recipe
 from impasto.samples import locate
 
 GROWTH = ((1024, 1024), (2048, 2048), (6000, 4000))  # pictures beside which the first is looked at
-ONCE = 8e6  # pixels from which on one look is enough: it takes minutes
+ONCE = 8e6  # pixels from which on one look is enough, after one to warm up: it takes minutes
 
 
 def picture(name: str, size: int) -> Tensor:
@@ -135,9 +135,10 @@ def growth(encoder: vgg.Encoder, size: int, rounds: int) -> list[dict]:
     smallest, _ = look_at(encoder, (size, size))
     found = []
     for width, height in ((size, size), *GROWTH):
+        heap.trim()  # the memory that is free decides on the blocks
         look, side = look_at(encoder, (width, height))
-        once = width * height >= ONCE
-        one, other = alternately(1 if once else rounds, smallest, look, warm=not once)
+        one, other = alternately(1 if width * height >= ONCE else rounds, smallest, look)
+        del look
         found.append(
             {
                 "megapixels": round(width * height / 1e6, 2),

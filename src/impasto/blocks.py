@@ -47,11 +47,11 @@ def halo_of(taps: Iterable[str]) -> int:
 
 
 def trail_bytes(taps: Iterable[str]) -> float:
-    """What is kept of a lean trail per pixel: taps in 4 bytes, of other maps signs and choices."""
+    """What is kept of a trail per pixel: taps in 4 bytes, signs and choices of others in bits."""
     names, wanted = list(CHANNELS), {convolution(tap) for tap in taps}
     deepest = max(names.index(name) for name in wanted)
     return sum(
-        (4.0 if name in wanted else 1.0) * CHANNELS[name] / stride_of(name) ** 2
+        (4.0 if name in wanted else 1 / 8) * CHANNELS[name] / stride_of(name) ** 2
         for name in names[1 : deepest + 1]
     )
 

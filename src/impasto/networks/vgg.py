@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto.maths.bits import Bits, pack, unpack
 from impasto.networks.checkpoints import Checkpoint
 from impasto.networks.convolution import Frozen, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
@@ -58,7 +59,7 @@ class Encoder:
 
         A lean one takes a third less memory, and a hundredth more time.
         """
-        passages: list[_Passage] = []
+        passages: list[_Passage | _Packed] = []
         with torch.no_grad():
             found = _encode(self, image, taps, passages, lean)
         rectified = {tap: x for tap, x in found.items() if tap.startswith("relu")}
@@ -90,6 +91,7 @@ class Encoder:
                     total = gradient if total is None else total.add_(gradient)
                 del gradient
                 passage = trail.passages.pop() if number else _Passage(None, None)
+                passage = passage.opened() if isinstance(passage, _Packed) else passage
                 if total is not None:
                     total = layer.back(total, choice, passage.sign)
                 choice = passage.choice if total is not None else None
@@ -104,22 +106,45 @@ class _Passage:
     sign: Tensor | None  # positive or true where the gradient passes; an image is not rectified
     choice: Choice | None
 
+    def packed(self) -> _Packed:
+        """Its bools as bits."""
+        signs = self.sign is not None and self.sign.dtype == torch.bool
+        sign = pack(self.sign) if signs and self.sign is not None else self.sign
+        choice = self.choice
+        return _Packed(sign, choice and (pack(choice.lower), pack(choice.right), choice.size))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """The same, until it is needed."""
+
+    sign: Bits | Tensor | None
+    choice: tuple[Bits, Bits, tuple[int, int]] | None
+
+    def opened(self) -> _Passage:
+        sign = unpack(self.sign) if isinstance(self.sign, Bits) else self.sign
+        if self.choice is None:
+            return _Passage(sign, None)
+        lower, right, size = self.choice
+        return _Passage(sign, Choice(unpack(lower), unpack(right), size))
+
 
 @dataclass(frozen=True)
 class Trail:
     """What the way back needs to know of the way there."""
 
-    passages: list[_Passage]  # between the convolutions, up to the deepest
+    passages: list[_Passage | _Packed]  # between the convolutions, up to the deepest
     rectified: dict[str, Features]  # the taps behind a rectification
     taps: frozenset[str]
 
     def shorten(self, taps: dict[str, Features]) -> None:
-        """Leave out the first convolution, the largest map, and its taps."""
+        """Keep bits of what is no tap, and of the first convolution, the largest map, nothing."""
         for tap in [tap for tap in taps if convolution(tap) == FIRST]:
             del taps[tap]
             self.rectified.pop(tap, None)
-        if self.passages:
-            self.passages[0] = _Passage(None, None)
+        for number, passage in enumerate(self.passages):
+            if isinstance(passage, _Passage):
+                self.passages[number] = passage.packed() if number else _Passage(None, None)
 
 
 def _deepest(taps: Iterable[str]) -> int:
@@ -131,7 +156,7 @@ def _encode(
     encoder: Encoder,
     image: Image,
     taps: Iterable[str],
-    passages: list[_Passage] | None = None,
+    passages: list[_Passage | _Packed] | None = None,
     lean: bool = False,
 ) -> dict[str, Features]:
     """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
