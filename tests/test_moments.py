@@ -255,3 +255,16 @@ def test_points_are_left_as_they_were() -> None:
         ours = points.requires_grad_()
         central_moments(ours, 4, activation=activation).sum().backward()
         assert torch.equal(points, before)
+
+
+@pytest.mark.parametrize("activation", ["identity", "sigmoid"])
+def test_a_spread_is_the_gradient_of_the_sums(activation: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = 3 * torch.randn((7, 5, 4), generator=generator, dtype=torch.float64)
+    slopes = torch.randn((6, 4), generator=generator, dtype=torch.float64)
+    about = torch.tensor([0.2, 0.5, 0.4, 0.6], dtype=torch.float64)
+    leaf = points.clone().requires_grad_()
+    sums, _ = moments.power_sums(leaf, 6, activation=activation, about=about)
+    (expected,) = torch.autograd.grad((sums * slopes).sum(), leaf)
+    found = moments.spread(points, slopes, activation=activation, about=about)
+    assert torch.allclose(found, expected, rtol=1e-12)

@@ -22,7 +22,7 @@ from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder, Trail
 from impasto.objective import combine, losses_of
 from impasto.recipe import CHANNELS, Recipe, convolution
-from impasto.types import Additive, Features, Image, ImpastoError, Losses
+from impasto.types import Additive, Features, Image, ImpastoError, Losses, Spreading
 
 Kept: TypeAlias = dict[Block, tuple[dict[str, Features], Trail]]
 
@@ -198,26 +198,39 @@ class BlockObjective:
             return total
         features = taps.pop(tap)
         total = torch.zeros_like(features) if total is None else total
-        terms: list[
-            tuple[Reader, Callable[[Features], tuple[Tensor, ...]], tuple[Tensor, ...]]
-        ] = []
         if tap in slopes:
-            terms.append((self.reader, partial(self._gather, block, tap), slopes[tap]))
+            window = self.reader.window(features, block, tap)
+            if isinstance(self.measure, Spreading) and self.reader.visible is None:
+                points = self.reader.shown(window, block, tap)
+                gradient = self.measure.spread(points, self.pivots[tap], slopes[tap])
+                gradient = gradient.permute(2, 0, 1)[None]
+            else:
+                gradient = _slope(partial(self._gather, block, tap), window, slopes[tap])
+            self.reader.window(total, block, tap).add_(gradient)
+            del gradient
         if tap == self.recipe.content_layer:
-            terms.append((self._content_reader(), partial(self._squares, block), (of_squares,)))
-        for reader, sums_of, weights in terms:
-            window = reader.window(features, block, tap).detach().requires_grad_()
-            with torch.enable_grad():
-                sums = sums_of(window)
-            if sums:
-                weights = tuple(w.to(part.dtype) for w, part in zip(weights, sums, strict=True))
-                (gradient,) = torch.autograd.grad(sums, window, weights)
-                reader.window(total, block, tap).add_(gradient)
+            reader = self._content_reader()
+            window = reader.window(features, block, tap)
+            gradient = _slope(partial(self._squares, block), window, (of_squares,))
+            reader.window(total, block, tap).add_(gradient)
         return total
 
     @property
     def _taps(self) -> set[str]:
         return {*self.recipe.style_layers, self.recipe.content_layer}
+
+
+def _slope(
+    sums_of: Callable[[Features], tuple[Tensor, ...]], window: Features, slopes: tuple[Tensor, ...]
+) -> Tensor:
+    """The gradient in a part of a map of some sums of it times slopes."""
+    end = window.detach().requires_grad_()
+    with torch.enable_grad():
+        sums = sums_of(end)
+    if not sums:
+        return torch.zeros_like(window)
+    slopes = tuple(each.to(part.dtype) for each, part in zip(slopes, sums, strict=True))
+    return torch.autograd.grad(sums, end, slopes)[0]
 
 
 def build(

@@ -44,6 +44,14 @@ class Additive(Discrepancy, Protocol):
         """A pivot for points like these: a constant."""
 
 
+@runtime_checkable
+class Spreading(Additive, Protocol):
+    """An additive one that knows the gradient of its sums without taking them again."""
+
+    def spread(self, points: Points, about: Any, slopes: tuple[Tensor, ...]) -> Points:
+        """The gradient in the points of their sums times slopes."""
+
+
 @dataclass(frozen=True)
 class Picture:
     """A decoded image: sRGB in [0, 1], its transparency apart."""

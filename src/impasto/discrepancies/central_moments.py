@@ -9,7 +9,7 @@ from torch import Tensor
 
 from impasto.discrepancies.sliced import directions
 from impasto.maths.linalg import flat
-from impasto.maths.moments import centered, central_moments, power_sums
+from impasto.maths.moments import centered, central_moments, power_sums, spread
 from impasto.types import ImpastoError, Points
 
 
@@ -45,6 +45,10 @@ class CentralMoments:
     def pivot(self, points: Points) -> Tensor:
         """The mean, as the points are rounded."""
         return power_sums(points.detach(), 1, activation=self.activation)[1]
+
+    def spread(self, points: Points, about: Tensor, slopes: tuple[Tensor, ...]) -> Points:
+        """A polynomial of the points."""
+        return spread(points, slopes[0], activation=self.activation, about=about)
 
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The weighted sum of the norms.

@@ -43,6 +43,21 @@ def power_sums(
     return _PowerSums.apply(points.movedim(-1, 0), order, activation, about)
 
 
+def spread(
+    points: Points, slopes: Tensor, *, activation: str = "identity", about: Tensor
+) -> Points:
+    """The gradient in the points of their power sums times slopes (order, d).
+
+    It is what autograd makes of :func:`power_sums`, for those who have taken the sums before.
+    """
+    rows = points.movedim(-1, 0)
+    pivot = about.to(rows.dtype).to(slopes.dtype)
+    scales = slopes.new_ones((len(rows), 1))
+    for part in _parts(rows) if activation == "identity" else ():
+        _scale(_activated(rows[part], activation).sub_(_column(pivot, part, rows)), scales[part])
+    return _gradient(rows, slopes, pivot, scales, activation).movedim(0, -1)
+
+
 def centered(moments: Tensor, about: Tensor) -> Tensor:
     r"""The mean and the central moments from the moments m_k about a pivot: (K, d).
 
@@ -92,20 +107,27 @@ class _PowerSums(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         rows, pivot, scales = ctx.saved_tensors
-        orders = torch.arange(1, len(gradients[0]) + 1, device=rows.device, dtype=pivot.dtype)
-        # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
-        slopes = gradients[0] * orders[:, None] * scales.T ** (orders - 1)[:, None]
-        if ctx.activation == "sigmoid":
-            slopes = _times_slope_of_sigmoid(slopes, pivot)
-        slopes = slopes.to(rows.dtype)
-        gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-        flat = gradient.view(len(rows), -1)
-        for part in _parts(rows):
-            u = _activated(rows[part], ctx.activation).sub_(_column(pivot, part, rows))
-            if ctx.activation == "identity":
-                u.div_(scales[part].to(u.dtype))
-            _polynomial(u, slopes[:, part], flat[part])
-        return gradient, None, None, None
+        return _gradient(rows, gradients[0], pivot, scales, ctx.activation), None, None, None
+
+
+def _gradient(
+    rows: Tensor, slopes: Tensor, pivot: Tensor, scales: Tensor, activation: str
+) -> Tensor:
+    """The gradient in the rows of their sums of powers times slopes (order, d)."""
+    orders = torch.arange(1, len(slopes) + 1, device=rows.device, dtype=pivot.dtype)
+    # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
+    slopes = slopes * orders[:, None] * scales.T ** (orders - 1)[:, None]
+    if activation == "sigmoid":
+        slopes = _times_slope_of_sigmoid(slopes, pivot)
+    slopes = slopes.to(rows.dtype)
+    gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
+    flat = gradient.view(len(rows), -1)
+    for part in _parts(rows):
+        u = _activated(rows[part], activation).sub_(_column(pivot, part, rows))
+        if activation == "identity":
+            u.div_(scales[part].to(u.dtype))
+        _polynomial(u, slopes[:, part], flat[part])
+    return gradient
 
 
 def _activated(rows: Tensor, activation: str) -> Tensor:
