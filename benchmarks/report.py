@@ -85,7 +85,8 @@ def speed(bench: dict[str, Any]) -> str:
             + (f"(blocks of {side})" if (side := one["side of the blocks"]) else "(as a whole)")
             for one in growth
         )
-        + ". In blocks the network runs forward twice, and over what lies around every block.",
+        + ". In blocks the network runs over what lies around every block too, and forward twice "
+        "where there is no memory for what the way back needs.",
         "",
         "The gradient by blocks is compared under ordinary convolutions. Winograd's rounding "
         "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from "

@@ -137,7 +137,8 @@ def growth(encoder: vgg.Encoder, size: int, rounds: int) -> list[dict]:
     for width, height in ((size, size), *GROWTH):
         heap.trim()  # the memory that is free decides on the blocks
         look, side = look_at(encoder, (width, height))
-        one, other = alternately(1 if width * height >= ONCE else rounds, smallest, look)
+        with heap.apart() if side else nullcontext():
+            one, other = alternately(1 if width * height >= ONCE else rounds, smallest, look)
         del look
         found.append(
             {

@@ -18,3 +18,4 @@ def test_what_is_unpacked_is_what_was_packed(shape, seed):
 def test_views_are_packed_as_they_are_seen():
     bools = torch.arange(60).view(3, 4, 5) % 3 == 0
     assert torch.equal(unpack(pack(bools.mT)), bools.mT)
+    assert torch.equal(unpack(pack(bools.flatten()[3:43])), bools.flatten()[3:43])

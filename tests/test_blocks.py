@@ -54,8 +54,9 @@ def test_value_and_gradient_are_those_of_the_whole_image(encoder, large, style, 
     recipe = recipes()[name].but(alpha=0.02)
     image = large.flip(2) * 0.9
     whole = objective.build(recipe, encoder, large, style)
-    for room in (0.0, math.inf):  # nothing of the way there is kept, or all of it
-        agree(whole, blockwise.build(recipe, encoder, large, style, side=128, room=room), image)
+    for trails in (0.0, 2.5e6, math.inf):  # nothing of the way there is kept, one block, or all
+        parts = blockwise.build(recipe, encoder, large, style, side=128, trails=trails)
+        agree(whole, parts, image)
 
 
 def test_with_transparency_and_smoothing(encoder, large, style):
@@ -67,7 +68,9 @@ def test_with_transparency_and_smoothing(encoder, large, style):
     recipe = Recipe(alpha=0.1, tv=0.1, laplacian=0.3)
     masks = {"visible": visible, "visible_style": shown}
     whole = objective.build(recipe, encoder, large, style, **masks)
-    agree(whole, blockwise.build(recipe, encoder, large, style, side=144, **masks), large.flip(1))
+    for trails in (0.0, math.inf):
+        parts = blockwise.build(recipe, encoder, large, style, side=144, trails=trails, **masks)
+        agree(whole, parts, large.flip(1))
 
 
 @pytest.mark.parametrize("size", [(128, 128), (129, 257), (400, 31), (131, 300)])

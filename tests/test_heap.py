@@ -38,3 +38,14 @@ def test_large_blocks_are_kept_or_given_back_as_asked():
     words = [sys.executable, "-c", PROGRAM]
     found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "False", "True", "False", "True"]
+
+
+def test_without_a_heap_of_ours_nothing_happens():
+    program = """
+from impasto import heap
+with heap.apart(), heap.kept():
+    heap.trim()
+print("fine")
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("fine\n", "")

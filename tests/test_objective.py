@@ -119,3 +119,33 @@ def test_smoothing_terms(encoder, photo, painting):
         + 3 * objective.laplacian_loss(image, photo).item()
     )
     assert smooth.losses(image).total == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_lean_trail_leads_to_the_same_gradient(encoder, photo, painting, name, monkeypatch):
+    function = objective.build(recipes()[name].but(alpha=0.2), encoder, photo, painting)
+    _, expected = function(photo.flip(2))
+    monkeypatch.setattr(objective, "LARGE", 0)
+    assert torch.equal(function(photo.flip(2))[1], expected)
+
+
+@pytest.mark.parametrize(
+    "taps", [{"conv1_1"}, {"relu1_1", "conv2_1"}, {"conv1_2", "relu3_1", "conv3_1", "conv4_4"}]
+)
+def test_a_shortened_trail_leads_to_the_same_gradient(encoder, photo, taps):
+    gradients = []
+    for short in (False, True):
+        found, trail = encoder.trace(photo, taps, lean=short)
+        if short:
+            trail.shorten(found)
+            assert not {"conv1_1", "relu1_1"} & set(found)
+            encoder.restore(photo, found, trail)
+
+        def add(tap, total, found=found):
+            if tap not in found:
+                return total
+            part = found[tap].cos()
+            return part if total is None else total.add_(part)
+
+        gradients.append(encoder.back(trail, add))
+    assert torch.equal(*gradients)

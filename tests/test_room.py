@@ -2,10 +2,12 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from impasto.blocks import SMALLEST_BLOCK, trail_bytes
+from impasto.discrepancies.styles import recipes
 from impasto.recipe import Recipe
 from impasto.room import HALO, LARGEST_BLOCK, divide, look_bytes
 
@@ -41,14 +43,36 @@ def test_nothing_is_kept_where_nothing_comes_back():
     assert division.trails == 0
 
 
-def test_the_bytes_of_a_trail_are_those_of_its_tensors(encoder, photo):
+def test_one_shallow_layer_needs_no_trail():
+    division = divide((4000, 6000), STYLE, 8e9, taps=["relu1_1"])
+    assert division is not None
+    assert division.work >= 1
+
+
+def test_there_are_blocks_even_where_there_is_no_memory():
+    division = divide((400, 600), STYLE, -1e9, taps=TAPS)
+    assert division is not None
+    assert (division.side, division.trails) == (SMALLEST_BLOCK, 0)
+
+
+@pytest.mark.parametrize(
+    "taps",
+    [
+        *({*recipe.style_layers, recipe.content_layer} for recipe in recipes().values()),
+        {"conv1_1"},
+        {"conv1_2", "relu3_1", "conv3_1"},
+        {"relu1_1", "conv1_1", "conv4_4", "conv5_4"},
+    ],
+    ids=lambda taps: " ".join(sorted(taps)),
+)
+def test_the_bytes_of_a_trail_are_those_of_its_tensors(encoder, photo, taps):
     """Signs and choices in bits, taps in four bytes, the first convolution not at all."""
     image = photo[:, :32, :48]
-    taps, trail = encoder.trace(image, TAPS, lean=True)
-    trail.shorten(taps)
-    kept = {id(x): x for x in taps.values()}
+    found, trail = encoder.trace(image, taps, lean=True)
+    trail.shorten(found)
+    kept = {id(x): x for x in found.values()}
     for passage in trail.passages[1:]:
         parts = [passage.sign, *(passage.choice or ())[:2]]
         for part in (getattr(each, "packed", each) for each in parts):
             kept[id(part)] = part
-    assert sum(part.nbytes for part in kept.values()) == trail_bytes(TAPS) * 32 * 48
+    assert sum(part.nbytes for part in kept.values()) == trail_bytes(taps) * 32 * 48

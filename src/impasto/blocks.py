@@ -7,7 +7,8 @@ are complete are counted, each in one block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -47,13 +48,15 @@ def halo_of(taps: Iterable[str]) -> int:
 
 
 def trail_bytes(taps: Iterable[str]) -> float:
-    """What is kept of a trail per pixel: taps in 4 bytes, signs and choices of others in bits."""
-    names, wanted = list(CHANNELS), {convolution(tap) for tap in taps}
-    deepest = max(names.index(name) for name in wanted)
-    return sum(
-        (4.0 if name in wanted else 1 / 8) * CHANNELS[name] / stride_of(name) ** 2
-        for name in names[1 : deepest + 1]
-    )
+    """What is kept of a trail per pixel: taps in 4 bytes, signs and choices in bits."""
+    names, wanted = list(CHANNELS), set(taps)
+    deepest = max(names.index(convolution(tap)) for tap in wanted)
+    total = 0.0
+    for number, name in enumerate(names[1 : deepest + 1], 1):
+        count = len(wanted & {name, name.replace("conv", "relu")})
+        halved = number < deepest and names[number + 1].endswith("_1")
+        total += (4 * count + (not count or halved) / 8) * CHANNELS[name] / stride_of(name) ** 2
+    return total
 
 
 def blocks_of(size: tuple[int, int], side: int, halo: int) -> list[Block]:
@@ -88,6 +91,7 @@ class Reader:
     halo: int
     visible: Tensor | None = None
     margin: int = 0
+    _known: dict[str, _Seen] = field(default_factory=dict)  # by tap
 
     def __iter__(self) -> Iterator[Block]:
         return iter(blocks_of(self.size, self.side, self.halo))
@@ -113,13 +117,9 @@ class Reader:
 
     def margin_of(self, tap: str) -> int:
         """Positions left out at the border, as in the whole image."""
-        margin = self.margin
-        if not margin or min(self.map_size(tap)) < 4 * margin:
-            return 0
         if self.visible is not None:
-            inside = self._shares(tap)[margin:-margin, margin:-margin]
-            return margin if inside.any() else 0
-        return margin
+            return self._seen(tap).margin
+        return self.margin if min(self.map_size(tap)) >= 4 * self.margin else 0
 
     def points(self, features: Features, block: Block, tap: str) -> Points:
         """The points of a tap that belong to a block: (n, C), or (H, W, C) where all count."""
@@ -128,27 +128,27 @@ class Reader:
     def window(self, features: Features, block: Block, tap: str) -> Features:
         """What belongs to a block of the map that it gives of a tap, as a view."""
         stride = stride_of(tap)
-        top, left = block.outer[0] // stride, block.outer[2] // stride
-        return self.window_of_whole(features, block, tap, origin=(top, left))
-
-    def window_of_whole(
-        self, features: Features, block: Block, tap: str, origin: tuple[int, int] = (0, 0)
-    ) -> Features:
-        """The same of a map of the whole image, or of one that begins elsewhere in it."""
-        rows, columns = (
-            slice(each.start - first, each.stop - first)
-            for each, first in zip(self._place(block, tap), origin, strict=True)
+        return self._window(
+            features, block, tap, block.outer[0] // stride, block.outer[2] // stride
         )
-        return features[..., rows, columns]
+
+    def window_of_whole(self, features: Features, block: Block, tap: str) -> Features:
+        """The same of a map of the whole image."""
+        return self._window(features, block, tap, 0, 0)
+
+    def _window(self, features: Features, block: Block, tap: str, top: int, left: int) -> Features:
+        """What belongs to a block of a map that begins somewhere in the whole one."""
+        rows, columns = self.place(block, tap, margin=self.margin_of(tap))
+        return features[
+            ..., rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
+        ]
 
     def shown(self, window: Features, block: Block, tap: str) -> Points:
         """The points of what belongs to a block: (n, C), or (H, W, C) where all count."""
         if self.visible is None:
             return window.squeeze(0).permute(1, 2, 0)
-        return window.squeeze(0)[:, self._shown(tap)[self._place(block, tap)]].T
-
-    def _place(self, block: Block, tap: str) -> tuple[slice, slice]:
-        return self.place(block, tap, margin=self.margin_of(tap))
+        place = self.place(block, tap, margin=self.margin_of(tap))
+        return window.squeeze(0)[:, self._seen(tap).shown[place]].T
 
     def count(self, tap: str) -> int:
         """The number of points of a whole tap."""
@@ -156,15 +156,24 @@ class Reader:
         height, width = self.map_size(tap)
         if self.visible is None:
             return (height - 2 * margin) * (width - 2 * margin)
-        shown = self._shown(tap)
+        shown = self._seen(tap).shown
         return int(shown[margin : height - margin, margin : width - margin].sum())
 
-    def _shares(self, tap: str) -> Tensor:
-        assert self.visible is not None
-        return F.interpolate(self.visible[None, None], self.map_size(tap), mode="area")[0, 0]
+    def _seen(self, tap: str) -> _Seen:
+        """Looked at once per tap: that takes a while in a large picture."""
+        if tap not in self._known:
+            assert self.visible is not None
+            shares = F.interpolate(self.visible[None, None], self.map_size(tap), mode="area")[0, 0]
+            margin = self.margin if min(shares.shape) >= 4 * self.margin else 0
+            inside = shares[margin : shares.shape[0] - margin, margin : shares.shape[1] - margin]
+            if not inside.any():
+                margin, inside = 0, shares
+            self._known[tap] = _Seen(shares >= min(0.5, float(inside.max())), margin)
+        return self._known[tap]
 
-    def _shown(self, tap: str) -> Tensor:
-        shares = self._shares(tap)
-        margin = self.margin_of(tap)
-        inside = shares[margin : shares.shape[0] - margin, margin : shares.shape[1] - margin]
-        return shares >= min(0.5, float(inside.max()))
+
+class _Seen(NamedTuple):
+    """Of a tap of a picture that is transparent in part."""
+
+    shown: Tensor  # (H, W), bool: the positions that count
+    margin: int

@@ -59,11 +59,12 @@ class BlockObjective:
     recipe: Recipe
     measure: Additive
     reader: Reader
+    content_reader: Reader  # of the same places without a margin: the content counts to the border
     content: Image | None  # where a term looks at it
     content_features: Features
     styles: Mapping[str, Any]
     pivots: Mapping[str, Any]
-    room: float = 0.0  # bytes for trails
+    trails: float = 0.0  # bytes for those that are kept from one pass to the other
 
     def __call__(self, image: Image) -> tuple[Losses, Tensor]:
         """The losses at an image and the gradient of the total."""
@@ -82,7 +83,7 @@ class BlockObjective:
         gradient = torch.zeros_like(image) if of_pixels is None else of_pixels
         by_tap = {tap: tuple(next(rest) for _ in parts) for tap, parts in leaves.items()}
         self._second_pass(image, gradient, slopes[0], by_tap, kept)
-        if not self.room:  # what the blocks took is room for images before the next look
+        if not self.trails:  # what the blocks took is room for images before the next look
             heap.trim()
         return losses_of(total, content, layers, style), gradient
 
@@ -110,17 +111,7 @@ class BlockObjective:
         if self.reader.visible is None:
             height, width = self.reader.map_size(self.recipe.content_layer)
             return channels * height * width
-        return channels * self._content_reader().count(self.recipe.content_layer)
-
-    def _content_reader(self) -> Reader:
-        """The same places, but no margin: the content counts up to the border."""
-        return Reader(
-            encoder=self.reader.encoder,
-            size=self.reader.size,
-            side=self.reader.side,
-            halo=self.reader.halo,
-            visible=self.reader.visible,
-        )
+        return channels * self.content_reader.count(self.recipe.content_layer)
 
     def _gather(self, block: Block, tap: str, window: Features) -> tuple[Tensor, ...]:
         """The sums of one tap of a block: nothing where no point of it belongs to the style."""
@@ -129,7 +120,7 @@ class BlockObjective:
 
     def _squares(self, block: Block, window: Features) -> tuple[Tensor]:
         """The sum of squares of the content in one block."""
-        layer, reader = self.recipe.content_layer, self._content_reader()
+        layer, reader = self.recipe.content_layer, self.content_reader
         theirs = reader.window_of_whole(self.content_features, block, layer)
         return (reader.shown(window - theirs, block, layer).square().sum(),)
 
@@ -140,19 +131,21 @@ class BlockObjective:
         """The sums of all blocks; what there is room for is kept for the way back."""
         total: dict[str, tuple[Tensor, ...]] = {}
         squares = image.new_zeros((), dtype=torch.float64 if image.device.type != "mps" else None)
-        encoder, left = self.reader.encoder, 0.0 if kept is None else self.room
+        encoder, left = self.reader.encoder, 0.0 if kept is None else self.trails
+        each = trail_bytes(self._taps)
         with torch.no_grad():
             for block in self.reader:
                 part, trail = block.cut(image), None
-                left -= trail_bytes(self._taps) * part[0].numel()
-                if left >= 0:
+                needed = each * part[0].numel()
+                if kept is not None and needed <= left:
+                    left -= needed
                     taps, trail = encoder.trace(part, self._taps, lean=True)
                 else:
                     taps = encoder(part, self._taps)
                 content = taps[layer := self.recipe.content_layer]
-                squares += self._squares(
-                    block, self._content_reader().window(content, block, layer)
-                )[0]
+                squares += self._squares(block, self.content_reader.window(content, block, layer))[
+                    0
+                ]
                 for tap in self.recipe.style_layers:
                     if sums := self._gather(block, tap, self.reader.window(taps[tap], block, tap)):
                         total[tap] = add(total.get(tap), sums)
@@ -198,8 +191,9 @@ class BlockObjective:
             return total
         features = taps.pop(tap)
         total = torch.zeros_like(features) if total is None else total
-        if tap in slopes:
+        if tap in slopes and self.reader.window(features, block, tap).numel():
             window = self.reader.window(features, block, tap)
+            # Of points that were picked by their visibility only autograd knows where they were.
             if isinstance(self.measure, Spreading) and self.reader.visible is None:
                 points = self.reader.shown(window, block, tap)
                 gradient = self.measure.spread(points, self.pivots[tap], slopes[tap])
@@ -209,7 +203,7 @@ class BlockObjective:
             self.reader.window(total, block, tap).add_(gradient)
             del gradient
         if tap == self.recipe.content_layer:
-            reader = self._content_reader()
+            reader = self.content_reader
             window = reader.window(features, block, tap)
             gradient = _slope(partial(self._squares, block), window, (of_squares,))
             reader.window(total, block, tap).add_(gradient)
@@ -240,11 +234,11 @@ def build(
     style: Image,
     *,
     side: int,
-    room: float = 0.0,
+    trails: float = 0.0,
     visible: Tensor | None = None,
     visible_style: Tensor | None = None,
 ) -> BlockObjective:
-    """The objective of one content and one style in blocks of a given side, and room for trails."""
+    """The objective of one content and one style in blocks of a given side."""
     measure = style_of(recipe).build(recipe)
     if not isinstance(measure, Additive):
         raise ImpastoError(
@@ -265,11 +259,12 @@ def build(
         recipe=recipe,
         measure=measure,
         reader=Reader(size=_size(content), visible=visible, margin=recipe.margin, **common),
+        content_reader=plain,
         content=content if recipe.laplacian else None,
         content_features=_features(plain, content, recipe.content_layer),
         styles=styles,
         pivots=pivots,
-        room=room,
+        trails=trails,
     )
 
 

@@ -33,7 +33,8 @@ class _Heap:
 
     def prefer_huge_pages(self) -> None:
         """Ask for pages of 2 MB for the memory that the heap will grow into; none is used yet."""
-        assert self.library is not None
+        if self.library is None:
+            return
         if address := self.library.malloc(self.room):
             first = -(-address // HUGE_PAGE) * HUGE_PAGE
             self.library.madvise(first, address + self.room - first, MADV_HUGEPAGE)
@@ -80,9 +81,8 @@ def apart() -> Iterator[None]:
 @contextmanager
 def kept() -> Iterator[None]:
     """All blocks come from the heap: for what comes and goes many times a second."""
-    apart = bool(_heap.blocks)
-    with _allowing(0):
-        if apart:  # what the heap grows by anew
+    with _allowing(0) as before:
+        if before:  # what the heap grows by anew
             _heap.prefer_huge_pages()
         yield
 
@@ -96,9 +96,10 @@ def trim() -> None:
 
 
 @contextmanager
-def _allowing(blocks: int) -> Iterator[None]:
+def _allowing(blocks: int) -> Iterator[int]:
+    """Another number of blocks for a while; the one before is told."""
     before = _heap.allow(blocks)
     try:
-        yield
+        yield before
     finally:
         _heap.allow(before)

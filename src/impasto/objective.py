@@ -52,7 +52,7 @@ class Objective:
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
         # Multiplied here, as torch imports all of sympy for those who give it slopes.
         slopes = zip(values, found[1:], strict=True)
-        parts = {name: each * parts[name] for name, each in slopes if each}  # α may be 0
+        parts = {name: each * parts[name] for name, each in slopes if each}  # 0 at α = 0 or 1
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
             """Of one part at a time: what was kept for it is free before the next is asked for."""
@@ -62,8 +62,8 @@ class Objective:
             total = torch.zeros_like(features) if total is None else total
             del features
             for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
-                if name in parts:
-                    end = seen.pop(name).features
+                end = seen.pop(name).features if name in seen else None
+                if end is not None and name in parts:
                     (gradient,) = torch.autograd.grad(parts.pop(name), end)
                     crop(total, (total.shape[-1] - end.shape[-1]) // 2).add_(gradient)
             return total

@@ -19,7 +19,7 @@ MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 80
 STEP_BYTES = 36.0
 RESERVE = 0.06  # of the memory is kept for what cannot be counted
 LARGEST_BLOCK = 2048  # beyond, halos cost little and memory much
-HALO = halo_of(["conv5_1"])
+HALO = halo_of(["conv5_1"])  # of a feed-forward pass
 AGAIN = 0.45  # of a look is the way there, made twice where no trail is kept
 
 
@@ -53,15 +53,20 @@ def divide(
     """
     if look(math.prod(size)) <= memory and math.prod(style_size) * STYLE_BYTES <= memory:
         return None
-    taps, found = list(taps), list[Division]()
+    taps = list(taps)
+    halo, bytes_each = (halo_of(taps), trail_bytes(taps)) if taps else (HALO, 0.0)
+    found: list[Division] = []
     for side in range(SMALLEST_BLOCK, LARGEST_BLOCK + 1, STRIDE):
-        outer = math.prod(min(length, side + 2 * HALO) for length in size)
+        outer = math.prod(min(length, side + 2 * halo) for length in size)
         left = memory - look(outer)
         if found and left < 0:
             break
-        overlap = math.prod(1 + 2 * HALO * ((length - 1) // side) / length for length in size)
-        wanted = trail_bytes(taps) * overlap * math.prod(size) if taps else math.inf
+        between = [(length - 1) // side for length in size]
+        overlap = math.prod(
+            1 + 2 * halo * count / length for count, length in zip(between, size, strict=True)
+        )
         trails = max(0.0, left - STEP_BYTES * math.prod(size)) if taps else 0.0
-        work = overlap * (1 + AGAIN * (1 - min(1.0, trails / wanted)))
-        found.append(Division(side, trails, work))
+        blocks = math.prod(count + 1 for count in between)
+        kept = min(blocks, trails // max(1.0, bytes_each * outer)) / blocks  # whole ones
+        found.append(Division(side, trails, overlap * (1 + AGAIN * (1 - kept))))
     return min(found, key=lambda each: each.work)

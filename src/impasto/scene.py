@@ -194,7 +194,7 @@ class Scene:
         if recipe.method in FEED_FORWARD:
             build = feedforward.build
         elif division is not None:
-            build = partial(blockwise.build, side=division.side, room=division.trails)
+            build = partial(blockwise.build, side=division.side, trails=division.trails)
         built = build(
             recipe,
             self.encoder,

@@ -25,7 +25,8 @@ class Bits(NamedTuple):
 def pack(bools: Tensor) -> Bits:
     """A map of bools in an eighth of its memory."""
     flat = bools.contiguous().view(torch.uint8).flatten()
-    flat = F.pad(flat, (0, -len(flat) % 8)) if len(flat) % 8 else flat
+    if len(flat) % 8 or flat.storage_offset() % 8:  # not whole numbers as it lies there
+        flat = F.pad(flat, (0, -len(flat) % 8)).clone()
     numbers = flat.view(torch.int64) * GATHER
     return Bits(numbers.bitwise_right_shift_(HIGHEST).to(torch.uint8), bools.shape)
 

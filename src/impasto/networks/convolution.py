@@ -28,7 +28,7 @@ SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming t
 SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
 FEW = 3  # channels: of an image, where torch's own routes are the fastest
 LARGEST_BAND, TILE = 256 * 256 * 128, 6  # numbers in and out of NNPACK at a time; rows of its tiles
-FEWEST_ROWS = 120  # of a band: its overlap is computed twice
+FEWEST_ROWS, WIDEST = 120, 4  # of a band, as its overlap is computed twice; up to so much larger
 OVERLAP = 2  # rows; one would do, but what was halved is spread without a copy from even ones
 ROWS = 64  # of an image whose gradient is added up at a time
 TOLERANCE = 1e-3  # of the verification; the error of Winograd's algorithm is about 1e-5
@@ -145,8 +145,9 @@ def _bands(source: _Source, weight: Tensor, bias: Tensor | None) -> Iterator[Ten
     fast = winograd() if suits and _plain(source.like) else None
     convolve, rows = fast or _ordinary, height
     if fast:  # its workspace is twice the size of what goes in and out
-        count = math.ceil(height * width * sum(weight.shape[:2]) / LARGEST_BAND)
-        rows = math.ceil(max(height / count, FEWEST_ROWS) / TILE) * TILE
+        row = width * sum(weight.shape[:2])
+        even = height / math.ceil(height * row / LARGEST_BAND)
+        rows = math.ceil(max(even, min(FEWEST_ROWS, WIDEST * LARGEST_BAND / row)) / TILE) * TILE
     for top in range(0, height, rows):
         above, bottom = min(top, OVERLAP), min(top + rows, height)
         band = source.rows(top - above, min(bottom + OVERLAP, height))

@@ -108,10 +108,13 @@ class _Passage:
 
     def packed(self) -> _Packed:
         """Its bools as bits."""
-        signs = self.sign is not None and self.sign.dtype == torch.bool
-        sign = pack(self.sign) if signs and self.sign is not None else self.sign
-        choice = self.choice
-        return _Packed(sign, choice and (pack(choice.lower), pack(choice.right), choice.size))
+        sign: Bits | Tensor | None = self.sign
+        if self.sign is not None and self.sign.dtype == torch.bool:
+            sign = pack(self.sign)
+        if self.choice is None:
+            return _Packed(sign, None)
+        lower, right, size = self.choice
+        return _Packed(sign, (pack(lower), pack(right), size))
 
 
 @dataclass(frozen=True)
