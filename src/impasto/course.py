@@ -51,11 +51,10 @@ def _paint(
     stages = plan(scene.size, recipe)
     if deadline is not None and (len(stages) > 1 or recipe.optimizer == "adam"):
         stages = _within(scene, stages, deadline, clock)  # the others need no plan to end well
-    state = state or State(resize(scene.start, stages[0].size))
     last = clock()
     ends = {sum(stage.steps for stage in stages[: k + 1]) for k in range(len(stages) - 1)}
     for step, after in descend(
-        state,
+        state or State(resize(scene.start, stages[0].size)),  # no name of ours holds on to it
         recipe=recipe,
         stages=stages,
         objective=scene.objectives(),
