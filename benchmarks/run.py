@@ -32,7 +32,8 @@ from impasto.recipe import Recipe
 from impasto.samples import locate
 
 GROWTH = ((1024, 1024), (2048, 2048), (6000, 4000))  # pictures beside which the first is looked at
-ONCE = 8e6  # pixels from which on one look is enough, after one to warm up: it takes minutes
+FEW, TWICE = 2e6, 8e6  # pixels from which on three rounds are enough, and two: they take minutes
+UNITS = 4  # looks at the smallest in every round, as one takes a second
 
 
 def picture(name: str, size: int) -> Tensor:
@@ -137,8 +138,11 @@ def growth(encoder: vgg.Encoder, size: int, rounds: int) -> list[dict]:
     for width, height in ((size, size), *GROWTH):
         heap.trim()  # the memory that is free decides on the blocks
         look, side = look_at(encoder, (width, height))
+        pixels = width * height
+        turns = min(rounds, 2 if pixels >= TWICE else 3 if pixels >= FEW else rounds)
         with heap.apart() if side else nullcontext():
-            one, other = alternately(1 if width * height >= ONCE else rounds, smallest, look)
+            units, other = alternately(turns, lambda: [smallest() for _ in range(UNITS)], look)
+        one = units / UNITS
         del look
         found.append(
             {
@@ -174,7 +178,7 @@ def main(size: int, rounds: int, parts: list[str]) -> None:
         "step": lambda: steps(checkpoint, encoder, size, rounds),
         "loss": lambda: losses(encoder, size, rounds),
         "blocks": lambda: in_blocks(encoder, min(size, 384)),
-        "growth": lambda: growth(encoder, size, max(1, rounds // 3)),
+        "growth": lambda: growth(encoder, size, rounds),
     }
     for name in parts or measures:
         result[name] = measures[name]()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from impasto import objective
 from impasto.discrepancies.styles import STYLES, recipes, style_of
+from impasto.networks import convolution
 from impasto.recipe import Recipe
 
 
@@ -130,22 +131,39 @@ def test_a_lean_trail_leads_to_the_same_gradient(encoder, photo, painting, name,
 
 
 @pytest.mark.parametrize(
-    "taps", [{"conv1_1"}, {"relu1_1", "conv2_1"}, {"conv1_2", "relu3_1", "conv3_1", "conv4_4"}]
+    "taps",
+    [
+        {"conv1_1"},
+        {"relu1_1", "conv2_1"},
+        {"conv1_1", "relu1_1", "conv1_2", "relu1_2"},
+        {"conv1_2", "relu3_1", "conv3_1", "conv4_4"},
+    ],
 )
-def test_a_shortened_trail_leads_to_the_same_gradient(encoder, photo, taps):
-    gradients = []
-    for short in (False, True):
-        found, trail = encoder.trace(photo, taps, lean=short)
-        if short:
-            trail.shorten(found)
-            assert not {"conv1_1", "relu1_1"} & set(found)
-            encoder.restore(photo, found, trail)
+def test_a_watched_trail_leads_to_the_same_gradient(encoder, photo, taps, monkeypatch):
+    """The taps of the first convolution are shown row by row, each row once, and not given."""
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 12 * 64 * 128)  # rows of the photo
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 6)
+    gradients, slope, seen = [], torch.cos, []
+    for watch in (None, lambda *rows: seen.append((*rows[:2], rows[2].clone()))):
+        found, trail = encoder.trace(photo, taps, watch=watch)
 
         def add(tap, total, found=found):
             if tap not in found:
                 return total
-            part = found[tap].cos()
+            part = slope(found[tap])
             return part if total is None else total.add_(part)
 
-        gradients.append(encoder.back(trail, add))
-    assert torch.equal(*gradients)
+        def add_rows(tap, top, features, total):
+            return total + slope(features)
+
+        assert set(found) == taps - ({"conv1_1", "relu1_1"} if seen else set())
+        gradients.append(encoder.back(trail, add, add_rows))
+    one, other = gradients
+    assert (one - other).norm() < 1e-5 * one.norm()
+    for name, whole in encoder(photo, {"conv1_1", "relu1_1"} & taps).items() if seen else ():
+        parts = [(top, rows) for tap, top, rows in seen if tap == name]
+        assert len(parts) > 1
+        assert torch.allclose(torch.cat([rows for _, rows in parts], 2), whole, atol=1e-5)
+        assert [top for top, _ in parts] == [
+            sum(rows.shape[2] for _, rows in parts[:k]) for k in range(len(parts))
+        ]

@@ -33,6 +33,12 @@ class Block:
         top, bottom, left, right = self.outer
         return image[:, top:bottom, left:right]
 
+    def rows(self, top: int, bottom: int) -> Block:
+        """The part of it that looks at some of the rows, counted from the first it looks at."""
+        top, bottom = self.outer[0] + top, self.outer[0] + bottom
+        first, last = max(self.inner[0], top), min(self.inner[1], bottom)
+        return Block((first, max(first, last), *self.inner[2:]), (top, bottom, *self.outer[2:]))
+
 
 def stride_of(tap: str) -> int:
     """Pixels from one position of a layer to the next."""

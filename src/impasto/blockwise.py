@@ -34,15 +34,19 @@ def summarize(
     """The summaries of an image of any size, and the pivots they were computed about."""
     pivots: dict[str, Any] = {}
     sums: dict[str, tuple[Tensor, ...]] = {}
+
+    def gather(block: Block, tap: str, features: Features) -> None:
+        points = reader.points(features, block, tap)
+        if points.numel():
+            if tap not in pivots:
+                pivots[tap] = measure.pivot(points)
+            sums[tap] = add(sums.get(tap), measure.gather(points, pivots[tap]))
+
     with torch.no_grad():
         for block in reader:
-            for tap, features in reader.encoder(block.cut(image), taps).items():
-                points = reader.points(features, block, tap)
-                if not points.numel():
-                    continue
-                if tap not in pivots:
-                    pivots[tap] = measure.pivot(points)
-                sums[tap] = add(sums.get(tap), measure.gather(points, pivots[tap]))
+            rows = partial(_of_rows, gather, block)
+            for tap, features in reader.encoder(block.cut(image), taps, watch=rows).items():
+                gather(block, tap, features)
     summaries = {tap: measure.settle(sums[tap], reader.count(tap), pivots[tap]) for tap in taps}
     return summaries, pivots
 
@@ -50,6 +54,17 @@ def summarize(
 def add(total: tuple[Tensor, ...] | None, part: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Sums of one more part, in double precision where the parts are."""
     return part if total is None else tuple(a + b for a, b in zip(total, part, strict=True))
+
+
+def _of_rows(
+    gather: Callable[[Block, str, Features], None],
+    block: Block,
+    tap: str,
+    top: int,
+    features: Features,
+) -> None:
+    """What is gathered of a block, of some rows of it."""
+    gather(block.rows(top, top + features.shape[2]), tap, features)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,28 +146,35 @@ class BlockObjective:
         """The sums of all blocks; what there is room for is kept for the way back."""
         total: dict[str, tuple[Tensor, ...]] = {}
         squares = image.new_zeros((), dtype=torch.float64 if image.device.type != "mps" else None)
-        encoder, left = self.reader.encoder, 0.0 if kept is None else self.trails
+
+        def gather(block: Block, tap: str, features: Features) -> None:
+            if tap == self.recipe.content_layer:
+                window = self.content_reader.window(features, block, tap)
+                squares.add_(self._squares(block, window)[0])
+            if tap in self.recipe.style_layers:
+                window = self.reader.window(features, block, tap)
+                if sums := self._gather(block, tap, window):
+                    total[tap] = add(total.get(tap), sums)
+
+        encoder, left, blocks = self.reader.encoder, self.trails, list(self.reader)
         each = trail_bytes(self._taps)
         with torch.no_grad():
-            for block in self.reader:
+            for block in blocks:
                 part, trail = block.cut(image), None
-                needed = each * part[0].numel()
+                watch = partial(_of_rows, gather, block)
+                # Nothing else is looked at before the way back from the last one begins.
+                needed = each * part[0].numel() if block is not blocks[-1] else 0.0
                 if kept is not None and needed <= left:
                     left -= needed
-                    taps, trail = encoder.trace(part, self._taps, lean=True)
+                    taps, trail = encoder.trace(part, self._taps, watch=watch)
                 else:
-                    taps = encoder(part, self._taps)
-                content = taps[layer := self.recipe.content_layer]
-                squares += self._squares(block, self.content_reader.window(content, block, layer))[
-                    0
-                ]
-                for tap in self.recipe.style_layers:
-                    if sums := self._gather(block, tap, self.reader.window(taps[tap], block, tap)):
-                        total[tap] = add(total.get(tap), sums)
+                    taps = encoder(part, self._taps, watch=watch)
+                for tap, features in taps.items():
+                    gather(block, tap, features)
+                    del features
                 if kept is not None and trail is not None:
-                    trail.shorten(taps)
                     kept[block] = taps, trail
-                del taps, trail, content
+                del taps, trail
         return {tap: total[tap] for tap in self.recipe.style_layers}, squares
 
     @heap.kept()
@@ -166,42 +188,33 @@ class BlockObjective:
     ) -> None:
         """Add to the gradient what every block brings back to the pixels it looks at."""
         encoder = self.reader.encoder
-        for block in self.reader:
-            part = block.cut(image)
+        for block in reversed(list(self.reader)):
             if block in kept:
                 taps, trail = kept.pop(block)
-                encoder.restore(part, taps, trail)
             else:
-                taps, trail = encoder.trace(part, self._taps, lean=True)
-            found = encoder.back(trail, partial(self._back, block, taps, of_squares, slopes))
-            assert found is not None  # there is always a tap
-            block.cut(gradient).add_(found)
+                taps, trail = encoder.trace(block.cut(image), self._taps, watch=_look_away)
+            back = partial(self._back, of_squares, slopes)
+            block.cut(gradient).add_(_come_back(encoder, block, taps, trail, back))
 
     def _back(
         self,
-        block: Block,
-        taps: dict[str, Features],
         of_squares: Tensor,
         slopes: Mapping[str, tuple[Tensor, ...]],
+        block: Block,
         tap: str,
+        features: Features,
         total: Tensor | None,
-    ) -> Tensor | None:
-        """The gradient in one tap, which is used up, and what has come back to it."""
-        if tap not in taps:
-            return total
-        features = taps.pop(tap)
+    ) -> Tensor:
+        """The gradient in one tap, and what has come back to it."""
         total = torch.zeros_like(features) if total is None else total
-        if tap in slopes and self.reader.window(features, block, tap).numel():
-            window = self.reader.window(features, block, tap)
+        window, onto = (self.reader.window(x, block, tap) for x in (features, total))
+        if tap in slopes and window.numel():
             # Of points that were picked by their visibility only autograd knows where they were.
             if isinstance(self.measure, Spreading) and self.reader.visible is None:
-                points = self.reader.shown(window, block, tap)
-                gradient = self.measure.spread(points, self.pivots[tap], slopes[tap])
-                gradient = gradient.permute(2, 0, 1)[None]
+                points, others = (self.reader.shown(x, block, tap) for x in (window, onto))
+                self.measure.spread(points, self.pivots[tap], slopes[tap], others)
             else:
-                gradient = _slope(partial(self._gather, block, tap), window, slopes[tap])
-            self.reader.window(total, block, tap).add_(gradient)
-            del gradient
+                onto += _slope(partial(self._gather, block, tap), window, slopes[tap])
         if tap == self.recipe.content_layer:
             reader = self.content_reader
             window = reader.window(features, block, tap)
@@ -212,6 +225,30 @@ class BlockObjective:
     @property
     def _taps(self) -> set[str]:
         return {*self.recipe.style_layers, self.recipe.content_layer}
+
+
+def _come_back(
+    encoder: Encoder,
+    block: Block,
+    taps: dict[str, Features],
+    trail: Trail,
+    back: Callable[[Block, str, Features, Tensor | None], Tensor],
+) -> Tensor:
+    """The gradient in the pixels of a block; its taps and its trail are used up."""
+
+    def add(tap: str, total: Tensor | None) -> Tensor | None:
+        return back(block, tap, taps.pop(tap), total) if tap in taps else total
+
+    def add_rows(tap: str, top: int, features: Features, total: Tensor) -> Tensor:
+        return back(block.rows(top, top + features.shape[2]), tap, features, total)
+
+    found = encoder.back(trail, add, add_rows)
+    assert found is not None  # there is always a tap
+    return found
+
+
+def _look_away(tap: str, top: int, features: Features) -> None:
+    """For those who have seen it before."""
 
 
 def _slope(

@@ -13,14 +13,16 @@ from impasto.blocks import SMALLEST_BLOCK, STRIDE, halo_of, trail_bytes
 # convolution works in does not grow beyond its bands: a large picture takes less per pixel.
 BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
 BAND_BYTES, LARGE_LOOK_BYTES = 0.75e9, 1250.0
+# Of a look at a block, in which the largest map is made some rows at a time.
+BLOCK_BYTES, BLOCK_BAND_BYTES, LARGE_BLOCK_BYTES = 1100.0, 0.4e9, 620.0
 # Per pixel, of the methods that take more than cmd does.
 MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
 # Per pixel, of a step between two looks: where trails are kept, the memory of a look stays with it.
 STEP_BYTES = 36.0
 RESERVE = 0.06  # of the memory is kept for what cannot be counted
-LARGEST_BLOCK = 2048  # beyond, halos cost little and memory much
 HALO = halo_of(["conv5_1"])  # of a feed-forward pass
 AGAIN = 0.45  # of a look is the way there, made twice where no trail is kept
+NEW_PAGES = 0.1  # of a look is spent on memory that was given back after the one before
 
 
 @dataclass(frozen=True)
@@ -38,35 +40,46 @@ def look_bytes(pixels: float, more: float = 0.0) -> float:
     return min((LOOK_BYTES + more) * pixels, large)
 
 
+def block_bytes(pixels: float, more: float = 0.0) -> float:
+    """The same of a block."""
+    large = BLOCK_BAND_BYTES + (LARGE_BLOCK_BYTES + more) * pixels
+    return min((BLOCK_BYTES + more) * pixels, large)
+
+
 def divide(
     size: tuple[int, int],
     style_size: tuple[int, int],
     memory: float,
     *,
     look: Callable[[float], float] = look_bytes,
+    block: Callable[[float], float] = block_bytes,
     taps: Iterable[str] = (),
 ) -> Division | None:
     """The blocks with the least work within a memory; None where all fits as a whole.
 
-    A look at the style needs memory for all of it. Large blocks have little halo, small ones leave
-    memory for the trails of the others, where there are taps to come back from.
+    What a look takes depends on the pixels, of the whole or of a block. A look at the style needs
+    memory for all of it. Large blocks have little halo, small ones leave memory for the trails of
+    the others, where there are taps to come back from.
     """
     if look(math.prod(size)) <= memory and math.prod(style_size) * STYLE_BYTES <= memory:
         return None
     taps = list(taps)
     halo, bytes_each = (halo_of(taps), trail_bytes(taps)) if taps else (HALO, 0.0)
     found: list[Division] = []
-    for side in range(SMALLEST_BLOCK, LARGEST_BLOCK + 1, STRIDE):
-        outer = math.prod(min(length, side + 2 * halo) for length in size)
-        left = memory - look(outer)
+    for side in range(SMALLEST_BLOCK, max(SMALLEST_BLOCK, *size) + STRIDE, STRIDE):
+        between = [(length - 1) // side for length in size]
+        sides = list(zip(size, between, strict=True))
+        outer = math.prod(min(length, side + min(2, count) * halo) for length, count in sides)
+        left = memory - block(outer)
         if found and left < 0:
             break
-        between = [(length - 1) // side for length in size]
-        overlap = math.prod(
-            1 + 2 * halo * count / length for count, length in zip(between, size, strict=True)
-        )
+        overlap = math.prod(1 + 2 * halo * count / length for length, count in sides)
         trails = max(0.0, left - STEP_BYTES * math.prod(size)) if taps else 0.0
-        blocks = math.prod(count + 1 for count in between)
-        kept = min(blocks, trails // max(1.0, bytes_each * outer)) / blocks  # whole ones
-        found.append(Division(side, trails, overlap * (1 + AGAIN * (1 - kept))))
+        others = math.prod(count + 1 for count in between) - 1  # the last is kept beside no look
+        if bytes_each * (overlap * math.prod(size) - outer) <= trails:
+            kept = others
+        else:
+            kept = min(others, int(trails // (bytes_each * outer)))  # whole ones
+        again = AGAIN * (others - kept) / (others + 1) + (0.0 if trails else NEW_PAGES)
+        found.append(Division(side, trails, overlap * (1 + again)))
     return min(found, key=lambda each: each.work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -117,10 +118,12 @@ class Scene:
         recipe, style_size = self.recipe, self.style_size_at(size)
         left = self.memory * (1 - room.RESERVE) - room.BASE_BYTES - self.kept_at(size)
         if recipe.passes:
-            return room.divide(size, style_size, left, look=lambda n: feedforward.BYTES * n)
-        look = partial(room.look_bytes, more=room.MORE_BYTES.get(recipe.method, 0.0))
+            look = block = partial(operator.mul, feedforward.BYTES)
+            return room.divide(size, style_size, left, look=look, block=block)
+        more = room.MORE_BYTES.get(recipe.method, 0.0)
+        look, block = partial(room.look_bytes, more=more), partial(room.block_bytes, more=more)
         taps = {*recipe.style_layers, recipe.content_layer}
-        return room.divide(size, style_size, left, look=look, taps=taps)
+        return room.divide(size, style_size, left, look=look, block=block, taps=taps)
 
     def kept_at(self, size: tuple[int, int]) -> float:
         """Bytes that stay where they are while an image of a size is looked at."""

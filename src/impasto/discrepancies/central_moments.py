@@ -46,9 +46,11 @@ class CentralMoments:
         """The mean, as the points are rounded."""
         return power_sums(points.detach(), 1, activation=self.activation)[1]
 
-    def spread(self, points: Points, about: Tensor, slopes: tuple[Tensor, ...]) -> Points:
+    def spread(
+        self, points: Points, about: Tensor, slopes: tuple[Tensor, ...], onto: Points
+    ) -> None:
         """A polynomial of the points."""
-        return spread(points, slopes[0], activation=self.activation, about=about)
+        spread(points, slopes[0], activation=self.activation, about=about, onto=onto)
 
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The weighted sum of the norms.

@@ -8,6 +8,7 @@ powers are sums over points: those of parts of a sample add up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -44,18 +45,21 @@ def power_sums(
 
 
 def spread(
-    points: Points, slopes: Tensor, *, activation: str = "identity", about: Tensor
-) -> Points:
-    """The gradient in the points of their power sums times slopes (order, d).
+    points: Points, slopes: Tensor, *, activation: str = "identity", about: Tensor, onto: Points
+) -> None:
+    """Add to something the gradient in the points of their power sums times slopes (order, d).
 
     It is what autograd makes of :func:`power_sums`, for those who have taken the sums before.
     """
-    rows = points.movedim(-1, 0)
+    rows, total = points.movedim(-1, 0), onto.movedim(-1, 0)
     pivot = about.to(rows.dtype).to(slopes.dtype)
     scales = slopes.new_ones((len(rows), 1))
     for part in _parts(rows) if activation == "identity" else ():
         _scale(_activated(rows[part], activation).sub_(_column(pivot, part, rows)), scales[part])
-    return _gradient(rows, slopes, pivot, scales, activation).movedim(0, -1)
+    for part, u, terms in _polynomials(rows, slopes, pivot, scales, activation):
+        gradient = torch.empty_like(u)
+        _polynomial(u, terms, gradient)
+        total[part].add_(gradient.view(rows[part].shape))
 
 
 def centered(moments: Tensor, about: Tensor) -> Tensor:
@@ -107,27 +111,31 @@ class _PowerSums(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         rows, pivot, scales = ctx.saved_tensors
-        return _gradient(rows, gradients[0], pivot, scales, ctx.activation), None, None, None
+        gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
+        flat = gradient.view(len(rows), -1)
+        for part, u, terms in _polynomials(rows, gradients[0], pivot, scales, ctx.activation):
+            _polynomial(u, terms, flat[part])
+        return gradient, None, None, None
 
 
-def _gradient(
+def _polynomials(
     rows: Tensor, slopes: Tensor, pivot: Tensor, scales: Tensor, activation: str
-) -> Tensor:
-    """The gradient in the rows of their sums of powers times slopes (order, d)."""
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """The gradient of sums of powers times slopes (order, d), some rows at a time.
+
+    The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row: of which
+    rows, in what, with which terms.
+    """
     orders = torch.arange(1, len(slopes) + 1, device=rows.device, dtype=pivot.dtype)
-    # The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row.
     slopes = slopes * orders[:, None] * scales.T ** (orders - 1)[:, None]
     if activation == "sigmoid":
         slopes = _times_slope_of_sigmoid(slopes, pivot)
     slopes = slopes.to(rows.dtype)
-    gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-    flat = gradient.view(len(rows), -1)
     for part in _parts(rows):
         u = _activated(rows[part], activation).sub_(_column(pivot, part, rows))
         if activation == "identity":
             u.div_(scales[part].to(u.dtype))
-        _polynomial(u, slopes[:, part], flat[part])
-    return gradient
+        yield part, u, slopes[:, part]
 
 
 def _activated(rows: Tensor, activation: str) -> Tensor:

@@ -37,6 +37,11 @@ threshold_backward = torch.ops.aten.threshold_backward
 
 Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
+See = Callable[[int, Tensor], None]
+"""Is shown rows of a map from one of them on, each row once, from the top down."""
+Alter = Callable[[int, Tensor, Tensor], Tensor]
+"""Makes the gradient in rows of a map, from one of them on, of what came back to them."""
+
 
 class _Source(NamedTuple):
     """A map of which some rows at a time are made, when they are asked for."""
@@ -75,7 +80,7 @@ class Frozen:
         before that is wanted: it passes where the sign is positive.
         """
         if choice is None and self.weight.shape[1] <= FEW and sign is None:
-            return _to_few(gradient, self.weight)
+            return _to_few(iter([gradient]), (gradient.shape[2], gradient.shape[3]), self.weight)
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
         if self._suits_tiles(source):
             bands = iter([tiles.convolve_back(source.rows(0, source.size[0]), self._tiled)])
@@ -107,6 +112,64 @@ class Frozen:
             and SMALLEST_TILED_MAP <= math.prod(source.size) < SMALLEST_MAP
             and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two convolutions with a rectification between them, of images of few channels.
+
+    The map between them is made some rows at a time, on the way there and again on the way back,
+    and is never there as a whole.
+    """
+
+    first: Frozen
+    second: Frozen
+    see: See  # is shown it
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The second convolution."""
+        source = self._source(x)
+        return _joined(_bands(source, self.second.weight, self.second.bias), source.size)
+
+    def halved(self, x: Tensor) -> tuple[Tensor, Choice]:
+        """The second convolution, halved."""
+        bands = _bands(self._source(x), self.second.weight, self.second.bias)
+        return join([halve(band) for band in bands])
+
+    def back(self, x: Tensor, gradient: Tensor, choice: Choice | None, alter: Alter) -> Tensor:
+        """The gradient in x from the one in the result, or in what it was halved to.
+
+        What comes back to rows of the map between is altered before it goes on.
+        """
+        source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
+
+        def bands() -> Iterator[Tensor]:
+            top = 0
+            for band in _bands(source, self.second._flipped, None):
+                rows = self._between(x, top, top + band.shape[2])
+                yield alter(top, rows, threshold_backward(band, rows, 0))
+                top += band.shape[2]
+
+        return _to_few(bands(), source.size, self.first.weight)
+
+    def _source(self, x: Tensor) -> _Source:
+        """The map between, rectified, and shown before that: its bands overlap."""
+        seen = 0
+
+        def rows(top: int, bottom: int) -> Tensor:
+            nonlocal seen
+            part = self._between(x, top, bottom)
+            self.see(seen, part[:, :, seen - top :])
+            seen = bottom
+            return F.relu_(part)
+
+        return _Source(x, (x.shape[2], x.shape[3]), rows)
+
+    def _between(self, x: Tensor, top: int, bottom: int) -> Tensor:
+        """Some rows of the first convolution; beyond the first and the last row of x are zeros."""
+        rows = x[:, :, max(0, top - 1) : bottom + 1]
+        padded = F.pad(rows, (0, 0, int(top == 0), int(bottom == x.shape[2])))
+        return F.conv2d(padded, self.first.weight, self.first.bias, padding=(0, 1))
 
 
 def _rows_of(x: Tensor, rectify: bool) -> _Source:
@@ -162,22 +225,24 @@ def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv2d(x, weight, bias, padding=1)
 
 
-def _to_few(gradient: Tensor, weight: Tensor) -> Tensor:
+def _to_few(bands: Iterator[Tensor], size: tuple[int, int], weight: Tensor) -> Tensor:
     """The gradient in an input of few channels, in about half the time of a convolution.
 
-    A matrix product gives what each position sends to the nine around it, some rows at a time, so
-    that it is still in the cache when it is added up.
+    It is asked for the one in the result from top to bottom. A matrix product gives what each
+    position sends to the nine around it, some rows at a time, so that it is still in the cache
+    when it is added up.
     """
-    (height, width), few = gradient.shape[2:], weight.shape[1]
+    (height, width), few = size, weight.shape[1]
     sends = weight.permute(2, 3, 1, 0).reshape(9 * few, -1)
-    total = gradient.new_zeros((few, height + 2, width + 2))
-    flat = gradient[0].flatten(1)
-    for top in range(0, height, ROWS):
-        rows = flat[:, top * width : (top + ROWS) * width]
-        sent = (sends @ rows).view(3, 3, few, -1, width)
-        for down, across in itertools.product(range(3), repeat=2):
-            part = sent[down, across]
-            total[:, top + down :, across:][:, : part.shape[1], :width] += part
+    total = weight.new_zeros((few, height + 2, width + 2))
+    top = 0
+    for band in bands:
+        for rows in band[0].split(ROWS, 1):
+            sent = (sends @ rows.flatten(1)).view(3, 3, few, -1, width)
+            for down, across in itertools.product(range(3), repeat=2):
+                part = sent[down, across]
+                total[:, top + down :, across:][:, : part.shape[1], :width] += part
+            top += rows.shape[1]
     return total[None, :, 1:-1, 1:-1]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,15 +17,19 @@ from torch import Tensor
 
 from impasto.maths.bits import Bits, pack, unpack
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import Frozen, threshold_backward
+from impasto.networks.convolution import Frozen, Pair, See, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
 
-FIRST = next(iter(CHANNELS))  # convolution: its map is the largest, and quickly made
+FIRST = ("conv1_1", "relu1_1")  # taps of the largest map, which is quickly made
 
 Add = Callable[[str, Tensor | None], Tensor | None]
 """Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
+Watch = Callable[[str, int, Features], None]
+"""Is shown rows of a tap, from one of them on."""
+AddRows = Callable[[str, int, Features, Tensor], Tensor]
+"""Adds the gradient in rows of a tap, from one of them on, to what has come back to them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,12 +42,18 @@ class Encoder:
     std: Tensor
     layers: tuple[tuple[str, Frozen], ...]
 
-    def __call__(self, image: Image, taps: Iterable[str]) -> dict[str, Features]:
-        """The taps of an image (3, H, W) in [0, 1]; nothing is computed beyond the deepest."""
+    def __call__(
+        self, image: Image, taps: Iterable[str], *, watch: Watch | None = None
+    ) -> dict[str, Features]:
+        """The taps of an image (3, H, W) in [0, 1]; nothing is computed beyond the deepest.
+
+        Those who watch are shown the taps of the first convolution in passing, unless there is
+        nothing deeper, and do not get them: they are the largest by far.
+        """
         names = tuple(sorted(set(taps)))
         if torch.is_grad_enabled() and image.requires_grad and names:
             return dict(zip(names, _Encoding.apply(image, self, names), strict=True))
-        return _encode(self, image, names)
+        return _encode(self, image, names, watch=watch)
 
     def prepare(self, taps: Iterable[str]) -> None:
         """Make now what the way back from some taps will need, before there is much in memory.
@@ -53,29 +64,30 @@ class Encoder:
             layer.prepare()
 
     def trace(
-        self, image: Image, taps: Iterable[str], *, lean: bool = False
+        self,
+        image: Image,
+        taps: Iterable[str],
+        *,
+        lean: bool = False,
+        watch: Watch | None = None,
     ) -> tuple[dict[str, Features], Trail]:
         """The taps without a graph, and the trail that leads back from them.
 
-        A lean one takes a third less memory, and a hundredth more time.
+        A lean one takes a third less memory, and a hundredth more time. Where there are those who
+        watch the first convolution it is as small as can be.
         """
-        passages: list[_Passage | _Packed] = []
+        wanted = set(taps)
+        trail = Trail([], {}, frozenset(wanted))
         with torch.no_grad():
-            found = _encode(self, image, taps, passages, lean)
-        rectified = {tap: x for tap, x in found.items() if tap.startswith("relu")}
-        return found, Trail(passages, rectified, frozenset(found))
+            found = _encode(self, image, wanted, trail, lean=lean, watch=watch)
+        trail.rectified.update({tap: x for tap, x in found.items() if tap.startswith("relu")})
+        return found, trail
 
-    def restore(self, image: Image, taps: dict[str, Features], trail: Trail) -> None:
-        """Make the first convolution again, which :meth:`Trail.shorten` has left out."""
-        wanted = {tap for tap in trail.taps if convolution(tap) == FIRST}
-        found, start = self.trace(image, wanted or {FIRST})
-        taps.update({tap: found[tap] for tap in wanted})
-        trail.rectified.update(start.rectified)
-        if trail.passages:
-            trail.passages[0] = _Passage(next(iter(found.values())), None)
+    def back(self, trail: Trail, add: Add, add_rows: AddRows | None = None) -> Tensor | None:
+        """The gradient in the image; the trail is used up on the way, which frees its memory.
 
-    def back(self, trail: Trail, add: Add) -> Tensor | None:
-        """The gradient in the image; the trail is used up on the way, which frees its memory."""
+        Those who have watched add to the rows that they are shown again.
+        """
         total: Tensor | None = None  # the gradient in the convolution at hand,
         choice: Choice | None = None  # or in what it was halved to
         with torch.no_grad():
@@ -92,11 +104,41 @@ class Encoder:
                 del gradient
                 passage = trail.passages.pop() if number else _Passage(None, None)
                 passage = passage.opened() if isinstance(passage, _Packed) else passage
+                if number == 1 and trail.image is not None and total is not None:
+                    total = self._back_in_passing(trail.image, trail.taps, total, choice, add_rows)
+                    break
                 if total is not None:
                     total = layer.back(total, choice, passage.sign)
                 choice = passage.choice if total is not None else None
                 del passage
         return None if total is None else total[0] / self.std
+
+    def _back_in_passing(
+        self,
+        image: Image,
+        taps: frozenset[str],
+        gradient: Tensor,
+        choice: Choice | None,
+        add: AddRows | None,
+    ) -> Tensor:
+        """The way back through the first two convolutions."""
+
+        def alter(top: int, rows: Features, total: Tensor) -> Tensor:
+            raw, rectified = FIRST
+            if add is not None and raw in taps:
+                total = add(raw, top, rows, total)
+            if add is not None and rectified in taps:
+                more = add(rectified, top, F.relu(rows), torch.zeros_like(total))
+                total += threshold_backward(more, rows, 0)
+            return total
+
+        return self._pair().back(self._normalized(image), gradient, choice, alter)
+
+    def _pair(self, see: See = lambda *_: None) -> Pair:
+        return Pair(self.layers[0][1], self.layers[1][1], see)
+
+    def _normalized(self, image: Image) -> Tensor:
+        return ((image - self.mean) / self.std)[None]
 
 
 @dataclass(frozen=True)
@@ -132,22 +174,14 @@ class _Packed:
         return _Passage(sign, Choice(unpack(lower), unpack(right), size))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trail:
     """What the way back needs to know of the way there."""
 
     passages: list[_Passage | _Packed]  # between the convolutions, up to the deepest
     rectified: dict[str, Features]  # the taps behind a rectification
     taps: frozenset[str]
-
-    def shorten(self, taps: dict[str, Features]) -> None:
-        """Keep bits of what is no tap, and of the first convolution, the largest map, nothing."""
-        for tap in [tap for tap in taps if convolution(tap) == FIRST]:
-            del taps[tap]
-            self.rectified.pop(tap, None)
-        for number, passage in enumerate(self.passages):
-            if isinstance(passage, _Passage):
-                self.passages[number] = passage.packed() if number else _Passage(None, None)
+    image: Image | None = None  # where the first convolution is to be made again
 
 
 def _deepest(taps: Iterable[str]) -> int:
@@ -159,29 +193,45 @@ def _encode(
     encoder: Encoder,
     image: Image,
     taps: Iterable[str],
-    passages: list[_Passage | _Packed] | None = None,
+    trail: Trail | None = None,
+    *,
     lean: bool = False,
+    watch: Watch | None = None,
 ) -> dict[str, Features]:
-    """The taps; the passages between the convolutions up to the deepest are noted if wanted."""
+    """The taps; the way to the deepest is noted in a trail where there is one."""
     wanted = set(taps)
     found: dict[str, Features] = {}
     last = _deepest(wanted)
-    x = ((image - encoder.mean) / encoder.std)[None]
+    x = encoder._normalized(image)
     choice: Choice | None = None
+    passing = watch is not None and last > 0  # the first convolution
     for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
-        if number and passages is not None:
-            signs = lean and not any(x is tap for tap in found.values())
-            passages.append(_Passage(x > 0 if signs else x, choice))
-        choice = None
-        # In place where nobody else looks at the raw convolution, whose sign is as good.
-        shared = bool(number) and x is found.get(encoder.layers[number - 1][0])
-        x = F.relu_(x) if number and not shared else x
+        if passing and number == 0:
+            continue
         rectified = name.replace("conv", "relu")
+        whole: Callable[[Tensor], Tensor]
+        halved: Callable[[Tensor], tuple[Tensor, Choice]]
+        if watch is not None and number == 1:
+            pair = encoder._pair(partial(_show, watch, wanted))
+            whole, halved = pair, pair.halved
+            if trail is not None:
+                trail.passages.append(_Passage(None, None))
+                trail.image = image
+        else:
+            if number and trail is not None:
+                signs = (lean or passing) and not any(x is tap for tap in found.values())
+                passage = _Passage(x > 0 if signs else x, choice)
+                trail.passages.append(passage.packed() if passing else passage)
+            # In place where nobody else looks at the raw convolution, whose sign is as good.
+            shared = bool(number) and x is found.get(encoder.layers[number - 1][0])
+            x = F.relu_(x) if number and not shared else x
+            whole, halved = partial(layer, rectify=shared), partial(layer.halved, rectify=shared)
+        choice = None
         ends = number < last and encoder.layers[number + 1][0].endswith("_1")  # its block
         if ends and not {name, rectified} & wanted:
-            x, choice = layer.halved(x, rectify=shared)
+            x, choice = halved(x)
             continue
-        x = layer(x, rectify=shared)
+        x = whole(x)
         if name in wanted:
             found[name] = x
         if rectified in wanted:
@@ -189,6 +239,15 @@ def _encode(
         if ends:  # the maximum first: there is less to rectify then
             x, choice = halve(x)
     return found
+
+
+def _show(watch: Watch, wanted: set[str], top: int, rows: Features) -> None:
+    """Rows of the first convolution to those who watch."""
+    raw, rectified = FIRST
+    if raw in wanted:
+        watch(raw, top, rows)
+    if rectified in wanted:
+        watch(rectified, top, F.relu(rows))
 
 
 class _Encoding(torch.autograd.Function):
