@@ -31,7 +31,7 @@ def test_a_block_and_the_trails_of_the_others_fit(size, memory):
     if division is None:
         assert look_bytes(math.prod(size)) <= memory
         return
-    assert SMALLEST_BLOCK <= division.side
+    assert division.side >= SMALLEST_BLOCK
     block = math.prod(min(length, division.side + 2 * HALO) for length in size)
     if division.side > SMALLEST_BLOCK:
         assert block_bytes(block) + division.trails <= memory * (1 + 1e-9)

@@ -48,9 +48,7 @@ class Additive(Discrepancy, Protocol):
 class Spreading(Additive, Protocol):
     """An additive one that knows the gradient of its sums without taking them again."""
 
-    def spread(
-        self, points: Points, about: Any, slopes: tuple[Tensor, ...], onto: Points
-    ) -> None:
+    def spread(self, points: Points, about: Any, slopes: tuple[Tensor, ...], onto: Points) -> None:
         """Add to something the gradient in the points of their sums times slopes."""
 
 
