@@ -8,7 +8,7 @@ import torch
 
 from impasto import blocks, blockwise, objective
 from impasto.discrepancies.styles import STYLES, recipes
-from impasto.networks import checkpoints, vgg
+from impasto.networks import checkpoints, convolution, vgg
 from impasto.recipe import Recipe
 from impasto.types import ImpastoError
 
@@ -57,6 +57,25 @@ def test_value_and_gradient_are_those_of_the_whole_image(encoder, large, style, 
     for trails in (0.0, 2.5e6, math.inf):  # nothing of the way there is kept, one block, or all
         parts = blockwise.build(recipe, encoder, large, style, side=128, trails=trails)
         agree(whole, parts, image)
+
+
+@pytest.mark.parametrize("layers", [("conv1_1", "conv2_1"), ("relu1_1", "conv1_1", "relu1_2")])
+@pytest.mark.parametrize("transparent", [False, True])
+def test_the_first_layer_in_bands(encoder, large, style, layers, transparent, monkeypatch):
+    """Every band belongs to some rows of the block: of its own pixels, or of its halo."""
+    recipe = Recipe(alpha=0.1, layers=layers, content_layer=layers[0])
+    large = large.transpose(1, 2)
+    visible = torch.ones(large.shape[1:])
+    visible[60:100, :30] = 0 if transparent else 1
+    masks = {"visible": visible} if transparent else {}
+    whole = objective.build(recipe, encoder, large, style, **masks)
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 20 * 128 * large.shape[2])  # about 20 rows
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 6)
+    shown, rows = [], blocks.Block.rows
+    monkeypatch.setattr(blocks.Block, "rows", lambda *of: shown.append(of) or rows(*of))
+    parts = blockwise.build(recipe, encoder, large, style, side=128, **masks)
+    agree(whole, parts, large.flip(1))
+    assert max(top for _, top, _ in shown) > 100
 
 
 def test_with_transparency_and_smoothing(encoder, large, style):

@@ -6,7 +6,7 @@ are complete are counted, each in one block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,9 +33,15 @@ class Block:
         top, bottom, left, right = self.outer
         return image[:, top:bottom, left:right]
 
-    def rows(self, top: int, bottom: int) -> Block:
+    @property
+    def pixels(self) -> int:
+        """How many it looks at."""
+        top, bottom, left, right = self.outer
+        return (bottom - top) * (right - left)
+
+    def rows(self, top: int, count: int) -> Block:
         """The part of it that looks at some of the rows, counted from the first it looks at."""
-        top, bottom = self.outer[0] + top, self.outer[0] + bottom
+        top, bottom = self.outer[0] + top, self.outer[0] + top + count
         first, last = max(self.inner[0], top), min(self.inner[1], bottom)
         return Block((first, max(first, last), *self.inner[2:]), (top, bottom, *self.outer[2:]))
 
@@ -58,32 +64,42 @@ def trail_bytes(taps: Iterable[str]) -> float:
     names, wanted = list(CHANNELS), set(taps)
     deepest = max(names.index(convolution(tap)) for tap in wanted)
     total = 0.0
-    for number, name in enumerate(names[1 : deepest + 1], 1):
+    for number in range(min(1, deepest), deepest + 1):  # the first is made again if it can be
+        name = names[number]
         count = len(wanted & {name, name.replace("conv", "relu")})
         halved = number < deepest and names[number + 1].endswith("_1")
         total += (4 * count + (not count or halved) / 8) * CHANNELS[name] / stride_of(name) ** 2
     return total
 
 
+def keeping(pixels: Sequence[int], trails: float, each: float) -> list[bool]:
+    """Which of some blocks keep their trails, so many bytes each pixel, within a number of bytes.
+
+    The last does anyway: nothing else is looked at before the way back from it begins.
+    """
+    kept = []
+    for count in pixels[:-1]:
+        kept.append(each * count <= trails)
+        trails -= each * count * kept[-1]
+    return [*kept, True]
+
+
 def blocks_of(size: tuple[int, int], side: int, halo: int) -> list[Block]:
     """Blocks that cover an image, each with its halo."""
-    side = max(SMALLEST_BLOCK, side // STRIDE * STRIDE)
-
-    def spans(length: int) -> list[tuple[int, int, int, int]]:
-        return [
-            (
-                first,
-                min(first + side, length),
-                max(0, first - halo),
-                min(length, first + side + halo),
-            )
-            for first in range(0, length, side)
-        ]
-
+    rows, columns = (spans(length, side, halo) for length in size)
     return [
         Block((y0, y1, x0, x1), (top, bottom, left, right))
-        for y0, y1, top, bottom in spans(size[0])
-        for x0, x1, left, right in spans(size[1])
+        for y0, y1, top, bottom in rows
+        for x0, x1, left, right in columns
+    ]
+
+
+def spans(length: int, side: int, halo: int) -> list[tuple[int, int, int, int]]:
+    """The blocks of one dimension: from where to where, without and with a halo."""
+    side = max(SMALLEST_BLOCK, side // STRIDE * STRIDE)
+    return [
+        (first, min(first + side, length), max(0, first - halo), min(length, first + side + halo))
+        for first in range(0, length, side)
     ]
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from impasto import heap
-from impasto.blocks import Block, Reader, halo_of, stride_of, trail_bytes
+from impasto.blocks import Block, Reader, halo_of, keeping, stride_of, trail_bytes
 from impasto.discrepancies.styles import style_of
 from impasto.networks.vgg import Encoder, Trail
 from impasto.objective import combine, losses_of
@@ -64,7 +64,7 @@ def _of_rows(
     features: Features,
 ) -> None:
     """What is gathered of a block, of some rows of it."""
-    gather(block.rows(top, top + features.shape[2]), tap, features)
+    gather(block.rows(top, features.shape[2]), tap, features)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,16 +156,14 @@ class BlockObjective:
                 if sums := self._gather(block, tap, window):
                     total[tap] = add(total.get(tap), sums)
 
-        encoder, left, blocks = self.reader.encoder, self.trails, list(self.reader)
-        each = trail_bytes(self._taps)
+        encoder = self.reader.encoder
+        blocks = list(self.reader)[::-1]  # so that the last one is as large as any
+        keeps = keeping([block.pixels for block in blocks], self.trails, trail_bytes(self._taps))
         with torch.no_grad():
-            for block in blocks:
+            for block, stays in zip(blocks, keeps, strict=True):
                 part, trail = block.cut(image), None
                 watch = partial(_of_rows, gather, block)
-                # Nothing else is looked at before the way back from the last one begins.
-                needed = each * part[0].numel() if block is not blocks[-1] else 0.0
-                if kept is not None and needed <= left:
-                    left -= needed
+                if kept is not None and stays:
                     taps, trail = encoder.trace(part, self._taps, watch=watch)
                 else:
                     taps = encoder(part, self._taps, watch=watch)
@@ -188,7 +186,7 @@ class BlockObjective:
     ) -> None:
         """Add to the gradient what every block brings back to the pixels it looks at."""
         encoder = self.reader.encoder
-        for block in reversed(list(self.reader)):
+        for block in self.reader:
             if block in kept:
                 taps, trail = kept.pop(block)
             else:
@@ -207,20 +205,32 @@ class BlockObjective:
     ) -> Tensor:
         """The gradient in one tap, and what has come back to it."""
         total = torch.zeros_like(features) if total is None else total
-        window, onto = (self.reader.window(x, block, tap) for x in (features, total))
-        if tap in slopes and window.numel():
-            # Of points that were picked by their visibility only autograd knows where they were.
-            if isinstance(self.measure, Spreading) and self.reader.visible is None:
-                points, others = (self.reader.shown(x, block, tap) for x in (window, onto))
-                self.measure.spread(points, self.pivots[tap], slopes[tap], others)
-            else:
-                onto += _slope(partial(self._gather, block, tap), window, slopes[tap])
+        if tap in slopes:
+            self._add(slopes[tap], block, tap, features, total)
         if tap == self.recipe.content_layer:
             reader = self.content_reader
             window = reader.window(features, block, tap)
             gradient = _slope(partial(self._squares, block), window, (of_squares,))
             reader.window(total, block, tap).add_(gradient)
         return total
+
+    def _add(
+        self,
+        slopes: tuple[Tensor, ...],
+        block: Block,
+        tap: str,
+        features: Features,
+        total: Tensor,
+    ) -> None:
+        """Add the gradient of the sums of one tap to what has come back to it."""
+        window, onto = (self.reader.window(x, block, tap) for x in (features, total))
+        if window.numel():
+            # Of points that were picked by their visibility only autograd knows where they were.
+            if isinstance(self.measure, Spreading) and self.reader.visible is None:
+                points, others = (self.reader.shown(x, block, tap) for x in (window, onto))
+                self.measure.spread(points, self.pivots[tap], slopes, others)
+            else:
+                onto += _slope(partial(self._gather, block, tap), window, slopes)
 
     @property
     def _taps(self) -> set[str]:
@@ -240,7 +250,7 @@ def _come_back(
         return back(block, tap, taps.pop(tap), total) if tap in taps else total
 
     def add_rows(tap: str, top: int, features: Features, total: Tensor) -> Tensor:
-        return back(block.rows(top, top + features.shape[2]), tap, features, total)
+        return back(block.rows(top, features.shape[2]), tap, features, total)
 
     found = encoder.back(trail, add, add_rows)
     assert found is not None  # there is always a tap

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from impasto.blocks import SMALLEST_BLOCK, STRIDE, halo_of, trail_bytes
+from impasto.blocks import SMALLEST_BLOCK, STRIDE, halo_of, keeping, spans, trail_bytes
 
 # Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
 # the style and of terms that look at the pixels themselves (from benchmarks/memory.py). What a
 # convolution works in does not grow beyond its bands: a large picture takes less per pixel.
 BASE_BYTES, LOOK_BYTES, STYLE_BYTES, SMOOTH_BYTES = 0.6e9, 2500.0, 1500.0, 120.0
 BAND_BYTES, LARGE_LOOK_BYTES = 0.75e9, 1250.0
-# Of a look at a block, in which the largest map is made some rows at a time.
+# Of a look at a block, in which the largest map is made some rows at a time (by hand, decision 22).
 BLOCK_BYTES, BLOCK_BAND_BYTES, LARGE_BLOCK_BYTES = 1100.0, 0.4e9, 620.0
 # Per pixel, of the methods that take more than cmd does.
 MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
@@ -67,19 +67,18 @@ def divide(
     halo, bytes_each = (halo_of(taps), trail_bytes(taps)) if taps else (HALO, 0.0)
     found: list[Division] = []
     for side in range(SMALLEST_BLOCK, max(SMALLEST_BLOCK, *size) + STRIDE, STRIDE):
-        between = [(length - 1) // side for length in size]
-        sides = list(zip(size, between, strict=True))
-        outer = math.prod(min(length, side + min(2, count) * halo) for length, count in sides)
-        left = memory - block(outer)
+        rows, columns = (spans(length, side, halo) for length in size)
+        parts = [
+            (bottom - top) * (right - left)
+            for *_, top, bottom in rows
+            for *_, left, right in columns
+        ]
+        left = memory - block(max(parts))
         if found and left < 0:
-            break
-        overlap = math.prod(1 + 2 * halo * count / length for length, count in sides)
+            continue
         trails = max(0.0, left - STEP_BYTES * math.prod(size)) if taps else 0.0
-        others = math.prod(count + 1 for count in between) - 1  # the last is kept beside no look
-        if bytes_each * (overlap * math.prod(size) - outer) <= trails:
-            kept = others
-        else:
-            kept = min(others, int(trails // (bytes_each * outer)))  # whole ones
-        again = AGAIN * (others - kept) / (others + 1) + (0.0 if trails else NEW_PAGES)
-        found.append(Division(side, trails, overlap * (1 + again)))
+        kept = zip(parts, keeping(parts[::-1], trails, bytes_each)[::-1], strict=True)
+        again = sum(AGAIN * count for count, keeps in kept if not keeps)
+        work = (sum(parts) + again) / math.prod(size) * (1 if trails else 1 + NEW_PAGES)
+        found.append(Division(side, trails, work))
     return min(found, key=lambda each: each.work)

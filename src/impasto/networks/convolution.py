@@ -38,7 +38,7 @@ threshold_backward = torch.ops.aten.threshold_backward
 Convolution = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 See = Callable[[int, Tensor], None]
-"""Is shown rows of a map from one of them on, each row once, from the top down."""
+"""Is shown rows of a map from one of them on, each row once; they do not stay as they are."""
 Alter = Callable[[int, Tensor, Tensor], Tensor]
 """Makes the gradient in rows of a map, from one of them on, of what came back to them."""
 
@@ -69,7 +69,7 @@ class Frozen:
 
     def halved(self, x: Tensor, *, rectify: bool = False) -> tuple[Tensor, Choice]:
         """The convolution of x or of relu(x), halved."""
-        return join([halve(band) for band in self._bands(_rows_of(x, rectify))])
+        return join(list(map(halve, self._bands(_rows_of(x, rectify)))))
 
     def back(
         self, gradient: Tensor, choice: Choice | None = None, sign: Tensor | None = None
@@ -124,17 +124,17 @@ class Pair:
 
     first: Frozen
     second: Frozen
-    see: See  # is shown it
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The second convolution."""
-        source = self._source(x)
-        return _joined(_bands(source, self.second.weight, self.second.bias), source.size)
+    def __call__(self, x: Tensor, see: See) -> Tensor:
+        """The second convolution; the map between is shown in passing."""
+        source = self._source(x, see)
+        bands = _bands(source, self.second.weight, self.second.bias, always=True)
+        return _joined(bands, source.size)
 
-    def halved(self, x: Tensor) -> tuple[Tensor, Choice]:
-        """The second convolution, halved."""
-        bands = _bands(self._source(x), self.second.weight, self.second.bias)
-        return join([halve(band) for band in bands])
+    def halved(self, x: Tensor, see: See) -> tuple[Tensor, Choice]:
+        """The same, halved."""
+        bands = _bands(self._source(x, see), self.second.weight, self.second.bias, always=True)
+        return join(list(map(halve, bands)))
 
     def back(self, x: Tensor, gradient: Tensor, choice: Choice | None, alter: Alter) -> Tensor:
         """The gradient in x from the one in the result, or in what it was halved to.
@@ -142,24 +142,25 @@ class Pair:
         What comes back to rows of the map between is altered before it goes on.
         """
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
+        top = 0
 
-        def bands() -> Iterator[Tensor]:
-            top = 0
-            for band in _bands(source, self.second._flipped, None):
-                rows = self._between(x, top, top + band.shape[2])
-                yield alter(top, rows, threshold_backward(band, rows, 0))
-                top += band.shape[2]
+        def altered(band: Tensor) -> Tensor:
+            nonlocal top
+            first, top = top, top + band.shape[2]
+            rows = self._between(x, first, top)
+            return alter(first, rows, threshold_backward(band, rows, 0))
 
-        return _to_few(bands(), source.size, self.first.weight)
+        bands = map(altered, _bands(source, self.second._flipped, None, always=True))
+        return _to_few(bands, source.size, self.first.weight)
 
-    def _source(self, x: Tensor) -> _Source:
+    def _source(self, x: Tensor, see: See) -> _Source:
         """The map between, rectified, and shown before that: its bands overlap."""
         seen = 0
 
         def rows(top: int, bottom: int) -> Tensor:
             nonlocal seen
             part = self._between(x, top, bottom)
-            self.see(seen, part[:, :, seen - top :])
+            see(seen, part[:, :, seen - top :])
             seen = bottom
             return F.relu_(part)
 
@@ -187,34 +188,41 @@ def _rows_before(gradient: Tensor, choice: Choice) -> _Source:
 
 def _joined(bands: Iterator[Tensor], size: tuple[int, int], sign: Tensor | None = None) -> Tensor:
     """The map whose bands come one after the other, or 0 where the sign is not positive."""
-    band = next(bands)
-    whole = band if band.shape[2] == size[0] else band.new_empty((*band.shape[:2], *size))
-    top = 0
-    for part in itertools.chain([band], bands):
+    whole, top = None, 0
+    for part in bands:
+        if whole is None:
+            whole = part if part.shape[2] == size[0] else part.new_empty((*part.shape[:2], *size))
         rows = slice(top, top + part.shape[2])
         if sign is not None:
             seen = sign[:, :, rows].to(part.dtype)  # it may be kept as bools
             threshold_backward.grad_input(part, seen, 0, grad_input=whole[:, :, rows])
+            del seen
         elif part is not whole:
             whole[:, :, rows] = part
         top = rows.stop
+        del part  # before the next one is made
+    assert whole is not None
     return whole
 
 
-def _bands(source: _Source, weight: Tensor, bias: Tensor | None) -> Iterator[Tensor]:
-    """The convolution from top to bottom; all of it at once by the ordinary route."""
+def _bands(
+    source: _Source, weight: Tensor, bias: Tensor | None, *, always: bool = False
+) -> Iterator[Tensor]:
+    """The convolution from top to bottom; by the ordinary route all of it at once, if it may be."""
     height, width = source.size
     suits = height * width >= SMALLEST_MAP and min(weight.shape[:2]) > FEW
     fast = winograd() if suits and _plain(source.like) else None
     convolve, rows = fast or _ordinary, height
-    if fast:  # its workspace is twice the size of what goes in and out
+    if fast or always:  # NNPACK's workspace is twice the size of what goes in and out
         row = width * sum(weight.shape[:2])
         even = height / math.ceil(height * row / LARGEST_BAND)
         rows = math.ceil(max(even, min(FEWEST_ROWS, WIDEST * LARGEST_BAND / row)) / TILE) * TILE
     for top in range(0, height, rows):
         above, bottom = min(top, OVERLAP), min(top + rows, height)
-        band = source.rows(top - above, min(bottom + OVERLAP, height))
-        yield convolve(band, weight, bias)[:, :, above : above + bottom - top]
+        # No name holds on to a band while the next one is made.
+        yield convolve(source.rows(top - above, min(bottom + OVERLAP, height)), weight, bias)[
+            :, :, above : above + bottom - top
+        ]
 
 
 def _plain(x: Tensor) -> bool:
@@ -243,6 +251,7 @@ def _to_few(bands: Iterator[Tensor], size: tuple[int, int], weight: Tensor) -> T
                 part = sent[down, across]
                 total[:, top + down :, across:][:, : part.shape[1], :width] += part
             top += rows.shape[1]
+        del band, rows, sent, part  # before the next ones are made
     return total[None, :, 1:-1, 1:-1]
 
 

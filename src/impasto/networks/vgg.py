@@ -17,7 +17,7 @@ from torch import Tensor
 
 from impasto.maths.bits import Bits, pack, unpack
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import Frozen, Pair, See, threshold_backward
+from impasto.networks.convolution import Frozen, Pair, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
@@ -27,7 +27,7 @@ FIRST = ("conv1_1", "relu1_1")  # taps of the largest map, which is quickly made
 Add = Callable[[str, Tensor | None], Tensor | None]
 """Adds the gradient in a tap to what has come back to it, if anything: a tensor to be changed."""
 Watch = Callable[[str, int, Features], None]
-"""Is shown rows of a tap, from one of them on."""
+"""Is shown rows of a tap, from one of them on, which do not stay as they are."""
 AddRows = Callable[[str, int, Features, Tensor], Tensor]
 """Adds the gradient in rows of a tap, from one of them on, to what has come back to them."""
 
@@ -48,7 +48,7 @@ class Encoder:
         """The taps of an image (3, H, W) in [0, 1]; nothing is computed beyond the deepest.
 
         Those who watch are shown the taps of the first convolution in passing, unless there is
-        nothing deeper, and do not get them: they are the largest by far.
+        nothing deeper or a graph is made, and do not get them: they are the largest by far.
         """
         names = tuple(sorted(set(taps)))
         if torch.is_grad_enabled() and image.requires_grad and names:
@@ -104,7 +104,8 @@ class Encoder:
                 del gradient
                 passage = trail.passages.pop() if number else _Passage(None, None)
                 passage = passage.opened() if isinstance(passage, _Packed) else passage
-                if number == 1 and trail.image is not None and total is not None:
+                if number == 1 and trail.image is not None:
+                    assert total is not None  # those who watch come back from deeper taps too
                     total = self._back_in_passing(trail.image, trail.taps, total, choice, add_rows)
                     break
                 if total is not None:
@@ -132,10 +133,11 @@ class Encoder:
                 total += threshold_backward(more, rows, 0)
             return total
 
-        return self._pair().back(self._normalized(image), gradient, choice, alter)
+        return self._pair.back(self._normalized(image), gradient, choice, alter)
 
-    def _pair(self, see: See = lambda *_: None) -> Pair:
-        return Pair(self.layers[0][1], self.layers[1][1], see)
+    @property
+    def _pair(self) -> Pair:
+        return Pair(self.layers[0][1], self.layers[1][1])
 
     def _normalized(self, image: Image) -> Tensor:
         return ((image - self.mean) / self.std)[None]
@@ -205,15 +207,14 @@ def _encode(
     x = encoder._normalized(image)
     choice: Choice | None = None
     passing = watch is not None and last > 0  # the first convolution
-    for number, (name, layer) in enumerate(encoder.layers[: last + 1]):
-        if passing and number == 0:
-            continue
+    for number in range(int(passing), last + 1):
+        name, layer = encoder.layers[number]
         rectified = name.replace("conv", "relu")
         whole: Callable[[Tensor], Tensor]
         halved: Callable[[Tensor], tuple[Tensor, Choice]]
         if watch is not None and number == 1:
-            pair = encoder._pair(partial(_show, watch, wanted))
-            whole, halved = pair, pair.halved
+            see, pair = partial(_show, watch, wanted), encoder._pair
+            whole, halved = partial(pair, see=see), partial(pair.halved, see=see)
             if trail is not None:
                 trail.passages.append(_Passage(None, None))
                 trail.image = image
