@@ -97,15 +97,20 @@ class BlockObjective:
         of_pixels, rest = slopes[1], iter(slopes[2:])
         gradient = torch.zeros_like(image) if of_pixels is None else of_pixels
         by_tap = {tap: tuple(next(rest) for _ in parts) for tap, parts in leaves.items()}
+        self._trim()
         self._second_pass(image, gradient, slopes[0], by_tap, kept)
-        if not self.trails:  # what the blocks took is room for images before the next look
-            heap.trim()
+        self._trim()
         return losses_of(total, content, layers, style), gradient
 
     def losses(self, image: Image) -> Losses:
         """The losses at an image."""
         with torch.no_grad():
             return losses_of(*self._terms(*self._first_pass(image), image))
+
+    def _trim(self) -> None:
+        """Where memory is scarce, what blocks took is room for more of them, or for images."""
+        if not self.trails:
+            heap.trim()
 
     def _terms(
         self, sums: Mapping[str, tuple[Tensor, ...]], squares: Tensor, image: Image

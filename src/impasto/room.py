@@ -20,7 +20,7 @@ SMALL_BLOCK_BYTES, LARGE_BLOCK_BYTES = (0.06e9, 1100.0), (0.45e9, 680.0)
 MORE_BYTES = {"gram": 450.0, "mm": 300.0, "gaussian-ot": 1450.0, "cmd-joint": 800.0, "mmd": 6500.0}
 # Per pixel, of a step between two looks: where trails are kept, the memory of a look stays with it.
 STEP_BYTES = 36.0
-RESERVE = 0.1  # of the memory is kept for what cannot be counted
+RESERVE = 0.12  # of the memory is kept for what cannot be counted
 HALO = halo_of(["conv5_1"])  # of a feed-forward pass
 AGAIN = 0.45  # of a look is the way there, made twice where no trail is kept
 NEW_PAGES = 0.1  # of a look is spent on memory that was given back after the one before
