@@ -1,6 +1,9 @@
-"""Milliseconds of the three routes of a convolution for the shapes of VGG-19.
+"""Milliseconds of the routes of a convolution for the shapes of VGG-19.
 
-python benchmarks/layers.py [ROUNDS]
+    python benchmarks/layers.py [ROUNDS]
+
+torch's own and our tiles with maps that lie channel by channel and position by position, NNPACK
+with the former.
 """
 
 from __future__ import annotations
@@ -16,28 +19,34 @@ import torch
 import torch.nn.functional as F
 from plain import alternately
 
+from impasto.maths.raster import laid
 from impasto.networks import tiles
 from impasto.networks.convolution import winograd
 
 SHAPES = [  # channels in, channels out, side of the map
     *((64, 64, side) for side in (256, 512)),
+    (128, 128, 256),
+    (128, 256, 128),
     *((256, 256, side) for side in (24, 32, 40, 64, 128)),
     *((512, 512, side) for side in (8, 12, 16, 24, 32, 40, 48, 64)),
 ]
 
 
 def main(rounds: int) -> None:
-    print("in   out  side   torch   NNPACK  tiles")
+    print("in   out  side  NNPACK  by channel: torch  tiles  by position: torch  tiles")
     native = winograd()
     for incoming, outgoing, side in SHAPES:
         x = torch.randn(1, incoming, side, side)
         weight = torch.randn(outgoing, incoming, 3, 3) / math.sqrt(9 * incoming)
         matrices = tiles.transform(weight)
-        routes = [
-            lambda x=x, w=weight: F.conv2d(x, w, padding=1),
-            *([lambda x=x, w=weight: native(x, w, None)] if native else []),
-            lambda x=x, m=matrices: tiles.convolve(x, m),
-        ]
+        bias = torch.zeros(outgoing)
+        routes = [lambda x=x, w=weight: native(x, w, None)] if native else []
+        for interleaved in (False, True):
+            lies, kernel = laid(x, interleaved), laid(weight, interleaved)
+            routes += [
+                lambda x=lies, w=kernel, b=bias: F.conv2d(x, w, b, padding=1),
+                lambda x=lies, m=matrices, b=bias: tiles.convolve(m, b, x, (1, 1)),
+            ]
         taken = [f"{1000 * seconds:7.1f}" for seconds in alternately(rounds, *routes)]
         print(f"{incoming:<4} {outgoing:<4} {side:<4}", *taken, flush=True)
 

@@ -103,9 +103,10 @@ def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
     """
     image, painting = picture("astronaut", size), picture("cypresses", size)
     found, native, wholes = {}, convolution.winograd, {}
+    ordinary = vgg.build(checkpoints.load(), interleaved=False)
     for name, kind, network, route in (
         ("double", torch.float64, in_double(), native),
-        ("single, ordinary convolutions", torch.float32, encoder, lambda: None),
+        ("single, ordinary convolutions", torch.float32, ordinary, lambda: None),
         ("single, Winograd", torch.float32, encoder, native),
     ):
         convolution.winograd = route

@@ -258,9 +258,39 @@ def test_points_are_left_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("activation", ["identity", "sigmoid"])
-def test_a_spread_is_the_gradient_of_the_sums(activation: str) -> None:
+@pytest.mark.parametrize("block", [37, moments.BLOCK])
+@pytest.mark.parametrize("order", [1, 5, 50])
+def test_it_does_not_matter_how_points_lie_in_memory(
+    order: int, block: int, activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moments, "BLOCK", block)
+    monkeypatch.setattr(moments, "SAMPLE", 10)
+    generator = torch.Generator().manual_seed(3)
+    by_point = torch.randn((9, 14, 6), generator=generator, dtype=torch.float64)
+    by_point.mul_(torch.tensor([1, 1e-3, 4, 0, 2, 1], dtype=torch.float64)).add_(0.3)
+    by_coordinate = by_point.movedim(-1, 0).contiguous().movedim(0, -1)
+    cropped = torch.nn.functional.pad(by_point, (0, 0, 2, 2, 1, 1))[1:-1, 2:-2]
+    found = []
+    for points in (by_point, by_coordinate, cropped):
+        leaf = points.detach().requires_grad_()
+        result = central_moments(leaf, order, activation=activation)
+        plain = by_autograd(
+            (torch.sigmoid(leaf) if activation == "sigmoid" else leaf).flatten(0, 1), order
+        )
+        torch.testing.assert_close(result, plain, rtol=1e-8, atol=1e-13)
+        (slope,) = torch.autograd.grad(result.sum(), leaf)
+        found.append((result, slope))
+    for result, slope in found[1:]:
+        torch.testing.assert_close(result, found[0][0], rtol=1e-8, atol=1e-13)
+        torch.testing.assert_close(slope, found[0][1], rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("activation", ["identity", "sigmoid"])
+@pytest.mark.parametrize("by_point", [True, False])
+def test_a_spread_is_the_gradient_of_the_sums(by_point: bool, activation: str) -> None:
     generator = torch.Generator().manual_seed(0)
     points = 3 * torch.randn((7, 5, 4), generator=generator, dtype=torch.float64)
+    points = points if by_point else points.movedim(-1, 0).contiguous().movedim(0, -1)
     slopes = torch.randn((6, 4), generator=generator, dtype=torch.float64)
     about = torch.tensor([0.2, 0.5, 0.4, 0.6], dtype=torch.float64)
     leaf = points.clone().requires_grad_()
@@ -269,3 +299,15 @@ def test_a_spread_is_the_gradient_of_the_sums(activation: str) -> None:
     total = torch.ones_like(points)
     moments.spread(points, slopes, activation=activation, about=about, onto=total)
     assert torch.allclose(total, 1 + expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("by_point", [True, False])
+def test_powers_that_vanish_leave_the_sums_as_they_are(by_point: bool) -> None:
+    """High powers of small numbers are too small for single precision, and slow."""
+    generator = torch.Generator().manual_seed(5)
+    points = torch.rand((4000, 3), generator=generator) ** 4
+    points = points if by_point else points.T.contiguous().T
+    zero = torch.zeros(3, dtype=torch.float64)
+    sums, _ = moments.power_sums(points, 50, about=zero)
+    expected = torch.stack([(points.double() ** k).sum(0) for k in range(1, 51)])
+    torch.testing.assert_close(sums, expected, rtol=1e-5, atol=0)

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from impasto.evaluation import saturation
+from impasto.maths.raster import is_interleaved, laid
 from impasto.networks import checkpoints, convolution, pooling, tiles, vgg
 from impasto.recipe import CHANNELS, LAYERS
 
@@ -40,7 +41,9 @@ def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkey
     count = []
     convolve = convolution.Frozen._bands
     monkeypatch.setattr(
-        convolution.Frozen, "_bands", lambda *inputs: count.append(1) or convolve(*inputs)
+        convolution.Frozen,
+        "_bands",
+        lambda *inputs, **rest: count.append(1) or convolve(*inputs, **rest),
     )
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)
@@ -98,8 +101,9 @@ def test_rescaling_changes_units_and_nothing_else(encoder, photo):
         (256, 256, 9, 9),
     ],
 )
+@pytest.mark.parametrize("interleaved", [True, False])
 @pytest.mark.parametrize("native", [True, False])
-def test_convolution_and_its_gradient(shape, native, monkeypatch):
+def test_convolution_and_its_gradient(shape, native, interleaved, monkeypatch):
     if not native:
         monkeypatch.setattr(convolution, "winograd", lambda: None)
     incoming, outgoing, height, width = shape
@@ -108,8 +112,9 @@ def test_convolution_and_its_gradient(shape, native, monkeypatch):
     kernel = torch.randn(outgoing, incoming, 3, 3, generator=generator) * 0.1
     bias = torch.randn(outgoing, generator=generator)
     wanted = torch.randn(1, outgoing, height, width, generator=generator)
-    layer = convolution.Frozen(kernel, bias)
-    y, gradient = layer(x.detach()), layer.back(wanted)
+    layer = convolution.Frozen(laid(kernel, interleaved), bias)
+    y = layer(laid(x.detach(), interleaved))
+    gradient = layer.back(laid(wanted, interleaved))
     expected = F.conv2d(x, kernel, bias, padding=1)
     (other,) = torch.autograd.grad(expected, x, wanted)
     for ours, theirs in ((y, expected), (gradient, other)):
@@ -135,12 +140,12 @@ def test_the_convolution_of_what_is_rectified_by_bands(native, monkeypatch):
 
 @pytest.mark.parametrize("size", [(50, 41), (49, 40), (53, 44), (8, 6)])
 @pytest.mark.parametrize("rectify", [True, False])
-def test_halved_by_bands_is_the_same_there_and_back(size, rectify, monkeypatch):
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_halved_by_bands_is_the_same_there_and_back(size, rectify, interleaved, monkeypatch):
     generator = torch.Generator().manual_seed(5)
-    x = torch.randn(1, 8, *size, generator=generator)
-    layer = convolution.Frozen(
-        torch.randn(5, 8, 3, 3, generator=generator), torch.randn(5, generator=generator)
-    )
+    x = laid(torch.randn(1, 8, *size, generator=generator), interleaved)
+    kernel = laid(torch.randn(5, 8, 3, 3, generator=generator), interleaved)
+    layer = convolution.Frozen(kernel, torch.randn(5, generator=generator))
     expected, choice = pooling.halve(layer(x, rectify=rectify))
     wanted = torch.randn(expected.shape, generator=generator)
     slope = layer.back(pooling.halve_back(wanted, choice))
@@ -204,16 +209,54 @@ def test_double_precision_takes_the_ordinary_route():
 
 
 @pytest.mark.parametrize("size", [(4, 4), (6, 7), (13, 5), (16, 24)])
-def test_tiles_are_a_convolution_and_its_transpose(size):
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_tiles_are_a_convolution_and_its_transpose(size, interleaved):
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(1, 5, *size, generator=generator, dtype=torch.float64, requires_grad=True)
     kernel = torch.randn(3, 5, 3, 3, generator=generator, dtype=torch.float64)
     wanted = torch.randn(1, 3, *size, generator=generator, dtype=torch.float64)
-    expected = F.conv2d(x, kernel, padding=1)
+    bias = torch.randn(3, generator=generator, dtype=torch.float64)
+    expected = F.conv2d(x, kernel, bias, padding=1)
     (slope,) = torch.autograd.grad(expected, x, wanted)
     matrices = tiles.transform(kernel)
-    assert torch.allclose(tiles.convolve(x.detach(), matrices), expected, atol=1e-11)
-    assert torch.allclose(tiles.convolve_back(wanted, matrices), slope, atol=1e-11)
+    seen, arrived = laid(x.detach(), interleaved), laid(wanted, interleaved)
+    assert torch.allclose(tiles.convolve(matrices, bias, seen, (1, 1)), expected, atol=1e-11)
+    assert torch.allclose(tiles.convolve_back(matrices, arrived, (1, 1)), slope, atol=1e-11)
+    below = tiles.convolve(matrices, bias, seen[:, :, 1:], (0, 1))  # of the rows from the third on
+    assert torch.allclose(below, expected[:, :, 2:], atol=1e-11)
+
+
+def test_bands_of_tiles_are_the_whole(monkeypatch):
+    generator = torch.Generator().manual_seed(7)
+    kernel = laid(torch.randn(256, 128, 3, 3, generator=generator), True)
+    layer = convolution.Frozen(kernel, torch.randn(256, generator=generator))
+    x = laid(torch.randn(1, 128, 37, 22, generator=generator), True)
+    wanted = laid(torch.randn(1, 256, 37, 22, generator=generator), True)
+    whole = layer(x, rectify=True), layer.back(wanted, sign=x)
+    monkeypatch.setattr(convolution, "LARGEST_TILED_BAND", 384 * 22 * 10)
+    parts = layer(x, rectify=True), layer.back(wanted, sign=x)
+    assert len(list(layer._bands(convolution._rows_of(x, True)))) == 4
+    for ours, theirs in zip(parts, whole, strict=True):
+        assert is_interleaved(ours)
+        assert (ours - theirs).norm() < 1e-5 * theirs.norm()
+
+
+def test_the_encoder_is_the_same_however_its_maps_lie():
+    image = sample("astronaut", 100)
+    taps = ["conv1_1", "relu2_1", "conv4_1", "relu5_1"]
+    checkpoint = checkpoints.load()
+    found, slopes = [], []
+    for interleaved in (True, False):
+        network = vgg.build(checkpoint, interleaved=interleaved)
+        leaf = image.clone().requires_grad_()
+        maps = network(leaf, taps)
+        assert all(is_interleaved(x) == interleaved for x in maps.values())
+        found.append([x.detach() for x in maps.values()])
+        slopes.append(torch.autograd.grad(sum(x.square().mean() for x in maps.values()), leaf)[0])
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).norm() < 1e-4 * theirs.norm()
+    # Rounding decides between equal maxima.
+    assert (slopes[0] - slopes[1]).norm() < 0.05 * slopes[0].norm()
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 10), (10, 7), (9, 9), (2, 2)])

@@ -19,9 +19,10 @@ from torch import Tensor
 from impasto import heap
 from impasto.blocks import Block, Reader, halo_of, keeping, stride_of, trail_bytes
 from impasto.discrepancies.styles import style_of
+from impasto.maths.raster import blank
 from impasto.networks.vgg import Encoder, Trail
 from impasto.objective import combine, losses_of
-from impasto.recipe import CHANNELS, Recipe, convolution
+from impasto.recipe import Recipe
 from impasto.types import Additive, Features, Image, ImpastoError, Losses, Spreading
 
 Kept: TypeAlias = dict[Block, tuple[dict[str, Features], Trail]]
@@ -322,17 +323,21 @@ def build(
 
 def _features(reader: Reader, image: Image, tap: str) -> Features:
     """A whole tap, in one piece: parts would lie in the way of all that comes and goes."""
-    whole = image.new_empty((1, CHANNELS[convolution(tap)], *reader.map_size(tap)))
+    whole: Tensor | None = None
     stride = stride_of(tap)
     with torch.no_grad(), heap.kept():
         for block in reader:
             rows, columns = reader.place(block, tap)
             top, left = block.outer[0] // stride, block.outer[2] // stride
-            whole[..., rows, columns] = reader.encoder(block.cut(image), [tap])[tap][
+            part = reader.encoder(block.cut(image), [tap])[tap]
+            whole = blank(part, reader.map_size(tap)) if whole is None else whole
+            whole[..., rows, columns] = part[
                 ...,
                 rows.start - top : rows.stop - top,
                 columns.start - left : columns.stop - left,
             ]
+            del part
+    assert whole is not None
     return whole
 
 

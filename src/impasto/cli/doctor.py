@@ -63,12 +63,12 @@ def _device(arguments: argparse.Namespace) -> str:
     import torch
 
     from impasto.api import device_of
-    from impasto.networks.convolution import winograd
+    from impasto.networks.convolution import interleaves, winograd
 
     device = device_of(arguments.device)
     if device.type != "cpu":
         return f"{device}, {torch.cuda.get_device_name(device) if device.type == 'cuda' else ''}"
-    route = "Winograd by NNPACK" if winograd() else "oneDNN"
+    route = "NNPACK" if winograd() and not interleaves() else "oneDNN and tiles"
     return f"cpu, {torch.get_num_threads()} threads, convolutions by {route}"
 
 

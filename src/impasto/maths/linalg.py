@@ -15,7 +15,9 @@ PART = 1 << 22  # numbers of many points that are worked on at a time
 
 
 def flat(points: Points) -> Points:
-    """Points (h, w, d) as (n, d), in memory coordinate by coordinate."""
+    """Points (h, w, d) as (n, d), in memory as they were: by coordinate or by point."""
+    if points.stride(-1) == 1:
+        return points.flatten(0, -2)
     return points.movedim(-1, 0).flatten(1).T
 
 

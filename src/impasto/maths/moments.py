@@ -1,15 +1,16 @@
 """Moments of every coordinate of a sample, with their gradient in closed form.
 
-An autograd graph would keep a full-size tensor per power. Here a few coordinates at a time are
-centered, raised and summed while they are in the cache, and the gradient is a polynomial. Sums of
-powers are sums over points: those of parts of a sample add up.
+An autograd graph would keep a full-size tensor per power. Here a part of the numbers at a time is
+centered, raised and summed while it is in the cache, and the gradient is a polynomial. A part is a
+few coordinates of all points, or all coordinates of a few points, as the sample lies in memory.
+Sums of powers are sums over points: those of parts of a sample add up.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +18,11 @@ from torch import Tensor
 from impasto.types import ImpastoError, Points
 
 BLOCK = 1 << 20  # numbers that are worked on at a time: few enough for the cache, many for threads
+WIDE = 1 << 13  # numbers of points side by side that are worked on as one row
+SAMPLE = 1 << 12  # points that tell about where the mean is
+# Some processors take a hundred times as long for numbers below 1e-38. What has fallen below the
+# root of that is 0 to the next powers, where there are many and they are in single precision.
+FEW_POWERS, NOTHING = 8, 1e-19
 
 
 def central_moments(points: Points, order: int, *, activation: str = "identity") -> Tensor:
@@ -36,12 +42,12 @@ def power_sums(
 ) -> tuple[Tensor, Tensor]:
     r"""The sums :math:`\sum (x - a)^k`, k = 1 … order, of every coordinate, and the pivot a.
 
-    Where no pivot (d,) is given it is the mean: the closer it is, the less is lost in
+    Where no pivot (d,) is given it is about the mean: the closer it is, the less is lost in
     :func:`centered`. The sums are differentiable in the points, the pivot is a constant.
     """
     if activation not in ("identity", "sigmoid"):
         raise ImpastoError(f"unknown activation '{activation}'; known: identity, sigmoid")
-    return _PowerSums.apply(points.movedim(-1, 0), order, activation, about)
+    return _PowerSums.apply(points, order, activation, about)
 
 
 def spread(
@@ -51,15 +57,15 @@ def spread(
 
     It is what autograd makes of :func:`power_sums`, for those who have taken the sums before.
     """
-    rows, total = points.movedim(-1, 0), onto.movedim(-1, 0)
-    pivot = about.to(rows.dtype).to(slopes.dtype)
-    scales = slopes.new_ones((len(rows), 1))
-    for part in _parts(rows) if activation == "identity" else ():
-        _scale(_activated(rows[part], activation).sub_(_column(pivot, part, rows)), scales[part])
-    for part, u, terms in _polynomials(rows, slopes, pivot, scales, activation):
+    pivot = about.to(points.dtype).to(slopes.dtype)
+    scales = slopes.new_ones(len(pivot))
+    if activation == "identity":
+        scales = _scales(points, pivot)
+    for part, u, terms in _polynomials(points, slopes, pivot, scales, activation):
         gradient = torch.empty_like(u)
         _polynomial(u, terms, gradient)
-        total[part].add_(gradient.view(rows[part].shape))
+        seen = part.of(onto)
+        seen.add_(gradient.view(seen.shape))
 
 
 def centered(moments: Tensor, about: Tensor) -> Tensor:
@@ -85,24 +91,25 @@ def centered(moments: Tensor, about: Tensor) -> Tensor:
 class _PowerSums(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, order: int, activation: str, about: Tensor | None
+        ctx: Any, points: Points, order: int, activation: str, about: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        sums = rows.new_empty((order, rows.shape[0]), dtype=_wide(rows))
+        sums = points.new_zeros((order, points.shape[-1]), dtype=_wide(points))
+        pivot = _about(points, activation).to(sums.dtype) if about is None else about
         # Rounded as the points are, so that it is the same number wherever it is used.
-        pivot = sums.new_empty(len(rows)) if about is None else about.to(rows.dtype).to(sums.dtype)
-        scales = sums.new_ones((rows.shape[0], 1))
-        powers = torch.arange(1, order + 1, device=rows.device)[:, None]
-        for part in _parts(rows):
-            u = _activated(rows[part], activation)
-            if about is None:
-                pivot[part] = u.mean(1)
-            u.sub_(_column(pivot, part, u))
+        pivot = pivot.to(points.dtype).to(sums.dtype)
+        scales = sums.new_ones(len(pivot))
+        if activation == "identity":
+            scales = _scales(points, pivot)
+        powers = torch.arange(1, order + 1, device=points.device)[:, None]
+        for part in _parts(points):
+            u = part.centered(points, pivot, activation)
             if activation == "identity":
-                u.div_(_scale(u, scales[part]))
-            sums[:, part] = _sums_of_powers(u, order).to(sums.dtype) * scales[part].T ** powers
+                u.div_(part.along(scales, u))
+            found = part.folded(_sums_of_powers(u, order, part.axis).to(sums.dtype))
+            sums[:, part.coordinates] += found * scales[part.coordinates] ** powers
         # The points are there anyway; what was made of them is made again on the way back, part
         # by part, for less than it costs to write it all to memory and to read it again.
-        ctx.save_for_backward(rows, pivot, scales)
+        ctx.save_for_backward(points, pivot, scales)
         ctx.activation = activation
         ctx.mark_non_differentiable(pivot)
         return sums, pivot
@@ -110,50 +117,118 @@ class _PowerSums(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        rows, pivot, scales = ctx.saved_tensors
-        gradient = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-        flat = gradient.view(len(rows), -1)
-        for part, u, terms in _polynomials(rows, gradients[0], pivot, scales, ctx.activation):
-            _polynomial(u, terms, flat[part])
+        points, pivot, scales = ctx.saved_tensors
+        gradient = _dense_like(points)
+        for part, u, terms in _polynomials(points, gradients[0], pivot, scales, ctx.activation):
+            _polynomial(u, terms, part.of(gradient).view(u.shape))
         return gradient, None, None, None
 
 
-def _polynomials(
-    rows: Tensor, slopes: Tensor, pivot: Tensor, scales: Tensor, activation: str
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """The gradient of sums of powers times slopes (order, d), some rows at a time.
+class _Part(NamedTuple):
+    """Some numbers of a sample, as rows: of a coordinate each, or of points side by side."""
 
-    The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the row: of which
-    rows, in what, with which terms.
+    coordinates: slice
+    first: slice  # of the first axis of the points
+    axis: int  # of the points: 1 where a row is a coordinate, 0 where it is some points
+    dimension: int  # how many coordinates
+
+    def of(self, points: Points) -> Tensor:
+        """The part of a sample, coordinates first where they are the rows."""
+        if self.axis:
+            return points.movedim(-1, 0)[self.coordinates]
+        return points[self.first]
+
+    def activated(self, points: Points, activation: str) -> Tensor:
+        """In memory of its own."""
+        seen = self.of(points)
+        u = torch.empty(seen.shape, dtype=seen.dtype, device=seen.device)
+        if activation == "sigmoid":
+            torch.sigmoid(seen, out=u)
+        else:
+            u.copy_(seen)
+        if self.axis:
+            return u.view(len(u), -1)
+        count = u.numel() // self.dimension
+        most = max(1, min(count, WIDE // self.dimension))
+        return u.view(-1, self.dimension * next(k for k in range(most, 0, -1) if count % k == 0))
+
+    def centered(self, points: Points, pivot: Tensor, activation: str) -> Tensor:
+        """About a pivot."""
+        u = self.activated(points, activation)
+        return u.sub_(self.along(pivot, u))
+
+    def along(self, values: Tensor, u: Tensor) -> Tensor:
+        """Numbers (…, d) of the coordinates where they belong in rows."""
+        values = values[..., self.coordinates].to(u.dtype)
+        if self.axis:
+            return values[..., None]
+        return values.repeat((1,) * (values.ndim - 1) + (u.shape[1] // self.dimension,))[
+            ..., None, :
+        ]
+
+    def folded(self, values: Tensor) -> Tensor:
+        """Sums (order, …) over the rows' points, of every coordinate."""
+        return values if self.axis else values.view(len(values), -1, self.dimension).sum(1)
+
+
+def _parts(points: Points) -> Iterator[_Part]:
+    """The parts of a sample, as it lies in memory."""
+    dimension = points.shape[-1]
+    whole = slice(None)
+    if points.ndim > 1 and dimension > 1 and points.stride(-1) == 1:
+        step = max(1, BLOCK // max(1, math.prod(points.shape[1:])))
+        for first in range(0, len(points), step):
+            yield _Part(whole, slice(first, first + step), 0, dimension)
+    else:
+        step = max(1, BLOCK // max(1, math.prod(points.shape[:-1])))
+        for first in range(0, dimension, step):
+            yield _Part(slice(first, first + step), whole, 1, dimension)
+
+
+def _about(points: Points, activation: str) -> Tensor:
+    """About the mean of every coordinate: that of some points from everywhere."""
+    flat = points.reshape(-1, points.shape[-1]) if points.ndim == 1 else points.flatten(0, -2)
+    few = flat[:: max(1, len(flat) // SAMPLE)]
+    return (few.sigmoid() if activation == "sigmoid" else few).mean(0)
+
+
+def _dense_like(points: Points) -> Tensor:
+    """Memory for as many numbers, coordinate by coordinate or point by point as these."""
+    if points.stride(-1) == 1:
+        return torch.empty(points.shape, dtype=points.dtype, device=points.device)
+    rows = points.movedim(-1, 0)
+    return torch.empty(rows.shape, dtype=rows.dtype, device=rows.device).movedim(0, -1)
+
+
+def _polynomials(
+    points: Points, slopes: Tensor, pivot: Tensor, scales: Tensor, activation: str
+) -> Iterator[tuple[_Part, Tensor, Tensor]]:
+    """The gradient of sums of powers times slopes (order, d), a part at a time.
+
+    The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the coordinate: of
+    which part, in what, with which terms.
     """
-    orders = torch.arange(1, len(slopes) + 1, device=rows.device, dtype=pivot.dtype)
-    slopes = slopes * orders[:, None] * scales.T ** (orders - 1)[:, None]
+    orders = torch.arange(1, len(slopes) + 1, device=points.device, dtype=pivot.dtype)
+    slopes = slopes * orders[:, None] * scales ** (orders - 1)[:, None]
     if activation == "sigmoid":
         slopes = _times_slope_of_sigmoid(slopes, pivot)
-    slopes = slopes.to(rows.dtype)
-    for part in _parts(rows):
-        u = _activated(rows[part], activation).sub_(_column(pivot, part, rows))
+    slopes = slopes.to(points.dtype)
+    for part in _parts(points):
+        u = part.centered(points, pivot, activation)
         if activation == "identity":
-            u.div_(scales[part].to(u.dtype))
-        yield part, u, slopes[:, part]
+            u.div_(part.along(scales, u))
+        yield part, u, part.along(slopes, u)
 
 
-def _activated(rows: Tensor, activation: str) -> Tensor:
-    """Some rows as (rows, n), in memory of their own."""
-    u = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
-    if activation == "sigmoid":
-        torch.sigmoid(rows, out=u)
-    else:
-        u.copy_(rows)
-    return u.view(len(rows), -1)
-
-
-def _sums_of_powers(u: Tensor, order: int) -> Tensor:
-    """The sums of u^1 … u^order of every row: (order, rows)."""
-    power, sums = u, [u.sum(1)]
+def _sums_of_powers(u: Tensor, order: int, axis: int) -> Tensor:
+    """The sums of u^1 … u^order over the points: (order, …)."""
+    power, sums = u, [u.sum(axis)]
     for k in range(2, order + 1):
         power = power * u if k == 2 else power.mul_(u)
-        sums.append(power.sum(1))
+        sums.append(power.sum(axis))
+        # Until it is squared again nothing that is left can fall so low.
+        if order > FEW_POWERS and k & (k - 1) == 0 and u.dtype == torch.float32:
+            torch.ops.aten.hardshrink.out(power, NOTHING, out=power)
     return torch.stack(sums)
 
 
@@ -168,27 +243,27 @@ def _times_slope_of_sigmoid(terms: Tensor, pivot: Tensor) -> Tensor:
 
 
 def _polynomial(u: Tensor, terms: Tensor, out: Tensor) -> None:
-    """The sum of terms[k]·u^k of every row, terms being (order, rows)."""
-    *lower, highest = terms[..., None].unbind()
+    """The sum of terms[k]·u^k, terms being (order, …) as they belong to the rows of u."""
+    *lower, highest = terms.unbind()
     out.copy_(highest.expand_as(out))
     for term in reversed(lower):  # Horner
         torch.addcmul(term, out, u, out=out)
 
 
-def _scale(centered: Tensor, scales: Tensor) -> Tensor:
-    """The largest value of each row, noted in ``scales``: powers of what is below 1 stay finite."""
-    largest = centered.abs().amax(1, keepdim=True)
-    scales.copy_(torch.where(largest > 0, largest, 1.0))
-    return scales.to(centered.dtype)
+def _scales(points: Points, pivot: Tensor) -> Tensor:
+    """The largest distance of every coordinate from a pivot: powers of what is below 1 stay finite.
 
-
-def _column(pivot: Tensor, part: slice, like: Tensor) -> Tensor:
-    return pivot[part, None].to(like.dtype)
-
-
-def _parts(rows: Tensor) -> list[slice]:
-    step = max(1, BLOCK // max(1, math.prod(rows.shape[1:])))
-    return [slice(first, first + step) for first in range(0, rows.shape[0], step)]
+    1 where there is none.
+    """
+    largest = torch.zeros_like(pivot)
+    for part in _parts(points):
+        found = part.centered(points, pivot, "identity").abs_().amax(part.axis)
+        if not part.axis:
+            found = found.view(-1, part.dimension).amax(0)
+        largest[part.coordinates] = torch.maximum(
+            largest[part.coordinates], found.to(largest.dtype)
+        )
+    return torch.where(largest > 0, largest, 1.0)
 
 
 def _wide(x: Tensor) -> torch.dtype:

@@ -1,7 +1,8 @@
-"""Images as tensors (C, H, W): sizes and resampling."""
+"""Images as tensors (C, H, W) and maps (1, C, H, W): sizes, resampling, places in memory."""
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -31,3 +32,24 @@ def crop(features: Tensor, margin: int) -> Tensor:
     """A map (1, C, H, W) without a margin on every side, as a view."""
     inside = slice(margin, -margin or None)
     return features[..., inside, inside]
+
+
+def is_interleaved(features: Tensor) -> bool:
+    """Whether a map lies in memory position by position, all channels of each side by side."""
+    return features.shape[1] > 1 and features.stride(1) == 1
+
+
+def laid(features: Tensor, interleaved: bool) -> Tensor:
+    """The same map or kernel, position by position or channel by channel."""
+    kind = torch.channels_last if interleaved else torch.contiguous_format
+    return features.contiguous(memory_format=kind)
+
+
+def blank(like: Tensor, size: tuple[int, int]) -> Tensor:
+    """Memory for a map of another height and width that lies as one that there is."""
+    return torch.empty(
+        (*like.shape[:2], *size),
+        dtype=like.dtype,
+        device=like.device,
+        memory_format=torch.channels_last if is_interleaved(like) else torch.contiguous_format,
+    )

@@ -1,11 +1,13 @@
 """A frozen 3×3 convolution and its gradient in the input, each on the fastest route.
 
-On a CPU there are three. NNPACK inside torch computes by Winograd's algorithm, 2 to 3 times faster
-than the default for large maps; it is reached by a private name, so it is looked up once, verified
-against the ordinary convolution, and left alone where it is absent. Small maps of many channels
-go by the same algorithm with the kernel transformed beforehand (:mod:`impasto.networks.tiles`).
-The rest takes torch's own. The route depends on the shape alone, never on a measurement: same
-input, same bytes.
+On a CPU there are three. NNPACK inside torch computes by Winograd's algorithm in instructions of
+256 bits; it is reached by a private name, so it is looked up once, verified against the ordinary
+convolution, and left alone where it is absent. Our own tiles (:mod:`impasto.networks.tiles`) are
+the same algorithm by matrix products, with the kernel transformed beforehand. The rest takes
+torch's own, oneDNN. Which route a shape takes depends on how maps lie in memory: channel by
+channel large maps go by NNPACK, small ones of many channels by tiles; position by position, which
+oneDNN likes and NNPACK cannot read, all maps of many channels go by tiles. How they lie is a table
+by the kind of processor (decision 23), never a measurement: same input, same bytes.
 """
 
 from __future__ import annotations
@@ -13,19 +15,25 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto.maths.raster import blank, is_interleaved, laid
 from impasto.networks import tiles
 from impasto.networks.pooling import Choice, halve, halve_back, join
 
 SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
 SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
+SMALLEST_TILED_KERNEL = 128 * 256  # channels in times out, of maps that lie position by position
+LARGEST_TILED_BAND = 2**22  # numbers in and out of our tiles at a time
 FEW = 3  # channels: of an image, where torch's own routes are the fastest
 LARGEST_BAND, TILE = 256 * 256 * 128, 6  # numbers in and out of NNPACK at a time; rows of its tiles
 FEWEST_ROWS, WIDEST = 120, 4  # of a band, as its overlap is computed twice; up to so much larger
@@ -69,7 +77,7 @@ class Frozen:
 
     def halved(self, x: Tensor, *, rectify: bool = False) -> tuple[Tensor, Choice]:
         """The convolution of x or of relu(x), halved."""
-        return join(list(map(halve, self._bands(_rows_of(x, rectify)))))
+        return join(list(map(halve, self._bands(_rows_of(x, rectify), always=True))))
 
     def back(
         self, gradient: Tensor, choice: Choice | None = None, sign: Tensor | None = None
@@ -83,35 +91,40 @@ class Frozen:
             return _to_few(iter([gradient]), (gradient.shape[2], gradient.shape[3]), self.weight)
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
         if self._suits_tiles(source):
-            bands = iter([tiles.convolve_back(source.rows(0, source.size[0]), self._tiled)])
+            bands = _tiled_bands(source, self.weight, partial(tiles.convolve_back, self._tiled))
         else:
-            bands = _bands(source, self._flipped, None)
+            bands = _bands(source, self._flipped, None, always=choice is not None)
         return _joined(bands, source.size, sign)
 
-    def _bands(self, source: _Source) -> Iterator[Tensor]:
+    def _bands(self, source: _Source, *, always: bool = False) -> Iterator[Tensor]:
         if self._suits_tiles(source):
-            x = source.rows(0, source.size[0])
-            return iter([tiles.convolve(x, self._tiled) + self.bias[:, None, None]])
-        return _bands(source, self.weight, self.bias)
+            convolve = partial(tiles.convolve, self._tiled, self.bias)
+            return _tiled_bands(source, self.weight, convolve)
+        return _bands(source, self.weight, self.bias, always=always)
 
     def prepare(self) -> None:
-        """Make the kernel of the way back."""
-        _ = self._flipped
+        """Make the kernel of the way back from large maps."""
+        _ = self._tiled if self._tiles_large_maps else self._flipped
 
     @functools.cached_property
     def _flipped(self) -> Tensor:
-        return self.weight.flip(2, 3).transpose(0, 1).contiguous()
+        return laid(self.weight.flip(2, 3).transpose(0, 1), is_interleaved(self.weight))
 
     @functools.cached_property
     def _tiled(self) -> Tensor:
         return tiles.transform(self.weight)
 
+    @property
+    def _tiles_large_maps(self) -> bool:
+        large = math.prod(self.weight.shape[:2]) >= SMALLEST_TILED_KERNEL
+        return large and is_interleaved(self.weight)
+
     def _suits_tiles(self, source: _Source) -> bool:
-        return (
-            _plain(source.like)
-            and SMALLEST_TILED_MAP <= math.prod(source.size) < SMALLEST_MAP
-            and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
-        )
+        pixels = math.prod(source.size)
+        if not _plain(source.like) or pixels < SMALLEST_TILED_MAP:
+            return False
+        small = pixels < SMALLEST_MAP and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
+        return small or self._tiles_large_maps
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +204,7 @@ def _joined(bands: Iterator[Tensor], size: tuple[int, int], sign: Tensor | None 
     whole, top = None, 0
     for part in bands:
         if whole is None:
-            whole = part if part.shape[2] == size[0] else part.new_empty((*part.shape[:2], *size))
+            whole = part if part.shape[2] == size[0] else blank(part, size)
         rows = slice(top, top + part.shape[2])
         if sign is not None:
             seen = sign[:, :, rows].to(part.dtype)  # it may be kept as bools
@@ -211,7 +224,8 @@ def _bands(
     """The convolution from top to bottom; by the ordinary route all of it at once, if it may be."""
     height, width = source.size
     suits = height * width >= SMALLEST_MAP and min(weight.shape[:2]) > FEW
-    fast = winograd() if suits and _plain(source.like) else None
+    suits = suits and _plain(source.like) and not is_interleaved(weight)
+    fast = winograd() if suits else None
     convolve, rows = fast or _ordinary, height
     if fast or always:  # NNPACK's workspace is twice the size of what goes in and out
         row = width * sum(weight.shape[:2])
@@ -223,6 +237,19 @@ def _bands(
         yield convolve(source.rows(top - above, min(bottom + OVERLAP, height)), weight, bias)[
             :, :, above : above + bottom - top
         ]
+
+
+def _tiled_bands(
+    source: _Source, weight: Tensor, convolve: Callable[[Tensor, tuple[int, int]], Tensor]
+) -> Iterator[Tensor]:
+    """The convolution by tiles from top to bottom."""
+    height, width = source.size
+    even = height / math.ceil(height * width * sum(weight.shape[:2]) / LARGEST_TILED_BAND)
+    rows = math.ceil(even / tiles.OUT) * tiles.OUT
+    for top in range(0, height, rows):
+        bottom = min(top + rows, height)
+        edges = int(top == 0), int(bottom == height)
+        yield convolve(source.rows(max(0, top - 1), min(bottom + 1, height)), edges)
 
 
 def _plain(x: Tensor) -> bool:
@@ -253,6 +280,24 @@ def _to_few(bands: Iterator[Tensor], size: tuple[int, int], weight: Tensor) -> T
             top += rows.shape[1]
         del band, rows, sent, part  # before the next ones are made
     return total[None, :, 1:-1, 1:-1]
+
+
+@functools.cache
+def interleaves() -> bool:
+    """Whether maps are to lie position by position on the CPU of this machine.
+
+    Intel's units of 512 bits multiply matrices at twice the speed that NNPACK, which knows 256
+    bits, can reach. Others may have such units too; where it was not measured, NNPACK stays.
+    """
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "GenuineIntel" in _processor()
+
+
+def _processor() -> str:
+    """What the system tells of it."""
+    try:
+        return Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
 
 
 @functools.cache

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from impasto.maths.raster import blank
+
 
 class Choice(NamedTuple):
     """Where the maxima came from."""
@@ -47,8 +49,9 @@ def halve_back(gradient: Tensor, choice: Choice, rows: tuple[int, int] | None = 
     first, last = top // 2, -(-bottom // 2)  # of what was halved
     gradient, lower, right = (x[:, :, first:last] for x in (gradient, *choice[:2]))
     height = min(2 * last, height) - 2 * first
-    new = torch.zeros if height % 2 or width % 2 else torch.empty
-    whole = new((*gradient.shape[:2], height, width), dtype=gradient.dtype, device=gradient.device)
+    whole = blank(gradient, (height, width))
+    if height % 2 or width % 2:
+        whole.zero_()
     even = whole[..., : height // 2 * 2, : width // 2 * 2]
     both = torch.empty_like(lower, dtype=gradient.dtype)
     _split(gradient, right, both[..., 0::2], both[..., 1::2])

@@ -16,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.maths.bits import Bits, pack, unpack
+from impasto.maths.raster import laid
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import Frozen, Pair, threshold_backward
+from impasto.networks.convolution import Frozen, Pair, interleaves, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
@@ -284,15 +285,22 @@ class _Encoding(torch.autograd.Function):
         return ctx.encoder.back(trail, add), None, None
 
 
-def build(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> Encoder:
-    """The encoder of a checkpoint on a device."""
+def build(
+    checkpoint: Checkpoint, device: torch.device | str = "cpu", *, interleaved: bool | None = None
+) -> Encoder:
+    """The encoder of a checkpoint on a device.
+
+    Its maps lie in memory as its kernels do: as is fastest here, where nothing is said.
+    """
+    if interleaved is None:
+        interleaved = torch.device(device).type == "cpu" and interleaves()
     return Encoder(
         name=checkpoint.name,
         sha256=checkpoint.sha256,
         mean=torch.tensor(checkpoint.mean, device=device)[:, None, None],
         std=torch.tensor(checkpoint.std, device=device)[:, None, None],
         layers=tuple(
-            (name, Frozen(kernel.to(device), bias.to(device)))
+            (name, Frozen(laid(kernel.to(device), interleaved), bias.to(device)))
             for name, (kernel, bias) in checkpoint.kernels.items()
         ),
     )
