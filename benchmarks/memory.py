@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image, ImageOps
+from plain import machine
 
 from impasto import files
 from impasto.samples import locate
@@ -57,21 +58,22 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     known = json.loads(DATA.read_text())["rows"] if DATA.exists() else []
-    rows = {(row["pixels"], row["memory"]): row for row in known}
+    rows = {(row["pixels"], row["memory"], row["machine"]): row for row in known}
     for word in sys.argv[1:]:
         sides, _, limit = word.partition(":")
         width, _, height = sides.partition("x")
         size = int(width), int(height or width)
         name = f"{size[0]} × {size[1]}"
         runs = [peak(size, limit) for _ in range(3 if size[0] * size[1] <= QUICK else 1)]
-        rows[name, limit] = {
+        rows[name, limit, machine()] = row = {
             "pixels": name,
             "memory": limit,
+            "machine": machine(),
             "steps": steps_at(size),
             "runs": [round(run, 2) for run in runs],
             "gigabytes": round(statistics.median(runs), 2),
             "target": TARGETS.get(size),
         }
-        print(rows[name, limit], flush=True)
+        print(row, flush=True)
         text = json.dumps({"rows": list(rows.values())}, indent=1)
         files.write_atomically(DATA, (text + "\n").encode())

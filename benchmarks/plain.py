@@ -20,8 +20,21 @@ DATA = Path(__file__).parent / "data"
 
 def machine() -> str:
     """What the figures were taken on."""
-    kind = f"{platform.machine()} with {torch.backends.cpu.get_cpu_capability()}"
+    kind = f"{_processor()} with {torch.backends.cpu.get_cpu_capability()}"
     return f"{kind}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def _processor() -> str:
+    """Its name and, as many have the same, its family and model, where the system tells."""
+    lines = Path("/proc/cpuinfo")
+    facts = dict(
+        (part.strip() for part in line.split(":", 1))
+        for line in (lines.read_text().splitlines() if lines.exists() else [])
+        if ":" in line
+    )
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    return f"{facts['model name']} ({facts['cpu family']}, {facts['model']})"
 
 
 def plain_features(checkpoint: checkpoints.Checkpoint, image: Tensor) -> dict[str, Tensor]:

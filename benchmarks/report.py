@@ -24,6 +24,14 @@ means little alone: figures are ratios of two things run alternately on the same
 where a unit is given.
 """
 
+TARGETS = {
+    "one step, plain loop ÷ ours": "≥ 2.5",
+    "cmd of order 5 ÷ encoder": "≤ 0.08",
+    "cmd of order 50 ÷ encoder": "≤ 0.5",
+    "gradient by blocks, relative error": "≤ 1e-4",
+    "seconds per megapixel and step, largest over smallest": "≤ +20 %",
+}
+
 
 def load(name: str) -> dict[str, Any] | None:
     path = DATA / f"{name}.json"
@@ -34,72 +42,87 @@ def verdict(value: float, must: float, *, above: bool) -> str:
     return "reached" if (value >= must if above else value <= must) else "**missed**"
 
 
+def figures(bench: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What benchmarks/run.py measured on one machine: each figure, and what to say of it."""
+    found = {}
+    if step := bench.get("step"):
+        ratio = step["plain ÷ ours"]
+        found["one step, plain loop ÷ ours"] = f"{ratio:.2f}", verdict(ratio, 2.5, above=True)
+        times = f"{step['plain step, seconds']:.2f}, {step['our step, seconds']:.2f}"
+        found["seconds of a step, plain and ours"] = times, ""
+    if loss := bench.get("loss"):
+        for order, must in ((5, 0.08), (50, 0.5)):
+            share = loss[f"cmd, K = {order} ÷ encoder"]
+            judged = verdict(share, must, above=False)
+            found[f"cmd of order {order} ÷ encoder"] = f"{share:.3f}", judged
+        for name in ("mm", "gram"):
+            found[f"{name} ÷ encoder"] = f"{loss[f'{name} ÷ encoder']:.3f}", ""
+    if parts := bench.get("blocks"):
+        error = parts["single, ordinary convolutions"]["blocks against whole"]
+        double = parts["double"]["blocks against whole"]
+        text = f"{error:.1e} (double precision: {double:.1e})"
+        found["gradient by blocks, relative error"] = text, verdict(error, 1e-4, above=False)
+    if growth := bench.get("growth"):
+        ratios = [one["÷ smallest"] for one in growth]
+        spread = max(ratios) / min(ratios) - 1
+        name = "seconds per megapixel and step, largest over smallest"
+        sizes = ", ".join(
+            f"{one['megapixels']:g} MP {one['÷ smallest']:.2f}"
+            + (f" in blocks of {side}" if (side := one["side of the blocks"]) else "")
+            for one in growth
+        )
+        found[name] = f"{spread:+.0%} ({sizes})", verdict(spread, 0.2, above=False)
+    return found
+
+
 def speed(bench: dict[str, Any]) -> str:
     """The table of benchmarks/run.py."""
-    step, loss, parts = bench["step"], bench["loss"], bench["blocks"]
-    growth = bench["growth"]
-    ratios = [one["÷ smallest"] for one in growth]
-    spread = max(ratios) / min(ratios) - 1
-    kinds = {name: one["blocks against whole"] for name, one in parts.items()}
-    error = kinds["single, ordinary convolutions"]
-    fast = parts["single, Winograd"]
-    k5, k50 = loss["cmd, K = 5 ÷ encoder"], loss["cmd, K = 50 ÷ encoder"]
-    ratio = step["plain ÷ ours"]
-    rows = [
-        ("one step, plain loop ÷ ours", f"{ratio:.2f}", "≥ 2.5", verdict(ratio, 2.5, above=True)),
-        ("cmd of order 5 ÷ encoder", f"{k5:.3f}", "≤ 0.08", verdict(k5, 0.08, above=False)),
-        ("cmd of order 50 ÷ encoder", f"{k50:.3f}", "≤ 0.5", verdict(k50, 0.5, above=False)),
-        ("mm ÷ encoder", f"{loss['mm ÷ encoder']:.3f}", "", ""),
-        ("gram ÷ encoder", f"{loss['gram ÷ encoder']:.3f}", "", ""),
-        (
-            "gradient by blocks, relative error",
-            f"{error:.1e} (double precision: {kinds['double']:.1e})",
-            "≤ 1e-4",
-            verdict(error, 1e-4, above=False),
-        ),
-        (
-            "seconds per megapixel and step, largest over smallest",
-            f"{spread:+.0%}",
-            "≤ +20 %",
-            verdict(spread, 0.2, above=False),
-        ),
-    ]
-    size = bench["size"]
+    columns = {name: figures(one) for name, one in bench.items()}
     lines = [
-        f"## One step at {size} × {size}",
+        "## One step at 512 × 512",
         "",
-        f"`benchmarks/run.py`, median of {bench['rounds']} rounds, of three at 4 megapixels and of "
-        f"two at 24; {bench['machine']}; the plain step took "
-        f"{step['plain step, seconds']:.2f} s, ours {step['our step, seconds']:.2f} s.",
+        "`benchmarks/run.py`, medians of some rounds, on these machines:",
         "",
-        "| figure | measured | target | |",
-        "|---|---|---|---|",
-        *("| " + " | ".join(row) + " |" for row in rows),
+        *(
+            f"{number}. {name}, {one['rounds']} rounds{one.get('note', '')}"
+            for number, (name, one) in enumerate(bench.items(), 1)
+        ),
+        "",
+        "| figure | target | " + " | ".join(str(n + 1) for n in range(len(columns))) + " |",
+        "|---|---|" + "---|" * len(columns),
+    ]
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        cells = [" ".join(column.get(name, ("",))).strip() for column in columns.values()]
+        lines.append(f"| {name} | {TARGETS.get(name, '')} | " + " | ".join(cells) + " |")
+    lines += [
         "",
         "The losses are timed on whole maps: the program cuts their margin off as a view, outside "
         "of the graph.",
         "",
         "Seconds per megapixel are those of a look, as the program looks at a picture of this size "
-        "with the memory that was free, in units of the smallest: "
-        + "; ".join(
-            f"{one['megapixels']:g} MP {one['÷ smallest']:.2f} "
-            + (f"(blocks of {side})" if (side := one["side of the blocks"]) else "(as a whole)")
-            for one in growth
-        )
-        + ". In blocks the network runs over what lies around every block too, and forward twice "
-        "where there is no memory for what the way back needs.",
+        "with the memory that was free, in units of the smallest. In blocks the network runs over "
+        "what lies around every block too, and forward twice where there is no memory for what "
+        "the way back needs.",
         "",
         "The gradient by blocks is compared under ordinary convolutions. Winograd's rounding "
-        "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from "
-        f"the whole by {fast['blocks against whole']:.1e} on this photo, about as much as single "
-        f"precision itself differs from double ({fast['whole against double']:.1e}; "
-        f"{parts['single, ordinary convolutions']['whole against double']:.1e} with ordinary "
-        "convolutions).",
+        "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from the "
+        "whole as much as single precision itself differs from double, here by",
+        "",
+        *(
+            f"{number}. {fast['blocks against whole']:.1e} and {fast['whole against double']:.1e} "
+            f"({parts['single, ordinary convolutions']['whole against double']:.1e} with ordinary "
+            "convolutions)"
+            for number, one in enumerate(bench.values(), 1)
+            if (parts := one.get("blocks")) and (fast := parts["single, Winograd"])
+        ),
         "",
         "![seconds per megapixel](performance-growth.png)",
     ]
     figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    axes.semilogx([one["megapixels"] for one in growth], ratios, "o-")
+    for number, one in enumerate(bench.values(), 1):
+        if growth := one.get("growth"):
+            sizes, ratios = ([each[key] for each in growth] for key in ("megapixels", "÷ smallest"))
+            axes.semilogx(sizes, ratios, "o-", label=f"machine {number}")
     axes.axhspan(1, 1.2, color="0.9", label="target: within 20 %")
     axes.set(xlabel="megapixels", ylabel="time per megapixel ÷ smallest", ylim=(0, None))
     axes.legend()
@@ -187,7 +210,12 @@ def memory() -> str:
     if found is None:
         return ""
     lines = ["## Peak memory of the process", "", "`benchmarks/memory.py`, one scale.", ""]
-    lines += ["| pixels | --memory | steps | GB | target | |", "|---|---|---|---|---|---|"]
+    machines = list(dict.fromkeys(row["machine"] for row in found["rows"]))
+    lines += [f"{number}. {name}" for number, name in enumerate(machines, 1)] + [""]
+    lines += [
+        "| pixels | --memory | steps | machine | GB | target | |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in found["rows"]:
         must = row["target"]
         judged = verdict(row["gigabytes"], must, above=False) if must else ""
@@ -195,6 +223,7 @@ def memory() -> str:
         spread = f" ({min(runs):.2f} to {max(runs):.2f} in {len(runs)} runs)" if runs[1:] else ""
         lines.append(
             f"| {row['pixels']} | {row['memory'] or 'as is free'} | {row['steps']} "
+            f"| {machines.index(row['machine']) + 1} "
             f"| {row['gigabytes']:.2f}{spread} | {f'≤ {must}' if must else ''} | {judged} |"
         )
     return "\n".join(lines)

@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [SIZE [ROUNDS [PART …]]]
 
-Writes `benchmarks/data/bench.json`; parts (step, loss, blocks, growth) that are not named stay as
-they were.
+Writes `benchmarks/data/bench.json`; parts (step, loss, blocks, growth) that are not named, and
+those of other machines, stay as they were.
 """
 
 from __future__ import annotations
@@ -173,8 +173,9 @@ def main(size: int, rounds: int, parts: list[str]) -> None:
     checkpoint = checkpoints.load()
     encoder = vgg.build(checkpoint)
     path = DATA / "bench.json"
-    result = json.loads(path.read_text()) if path.exists() and parts else {}
-    result |= {"size": size, "rounds": rounds, "machine": machine()}
+    known = json.loads(path.read_text()) if path.exists() else {}
+    result = known.setdefault(machine(), {})
+    result |= {"size": size, "rounds": rounds}
     measures = {
         "step": lambda: steps(checkpoint, encoder, size, rounds),
         "loss": lambda: losses(encoder, size, rounds),
@@ -184,7 +185,7 @@ def main(size: int, rounds: int, parts: list[str]) -> None:
     for name in parts or measures:
         result[name] = measures[name]()
         print(name, json.dumps(result[name], indent=1, ensure_ascii=False), flush=True)
-        files.write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
+        files.write_atomically(path, (json.dumps(known, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -187,9 +187,11 @@ def _parts(points: Points) -> Iterator[_Part]:
 
 def _about(points: Points, activation: str) -> Tensor:
     """About the mean of every coordinate: that of some points from everywhere."""
-    flat = points.reshape(-1, points.shape[-1]) if points.ndim == 1 else points.flatten(0, -2)
-    few = flat[:: max(1, len(flat) // SAMPLE)]
-    return (few.sigmoid() if activation == "sigmoid" else few).mean(0)
+    axes = tuple(range(points.ndim - 1))
+    step = max(1, int((math.prod(points.shape[:-1]) / SAMPLE) ** (1 / max(1, len(axes)))))
+    few = points[(slice(None, None, step),) * len(axes)]
+    few = few.sigmoid() if activation == "sigmoid" else few
+    return few.mean(axes) if axes else few
 
 
 def _dense_like(points: Points) -> Tensor:
