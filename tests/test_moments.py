@@ -311,3 +311,24 @@ def test_powers_that_vanish_leave_the_sums_as_they_are(by_point: bool) -> None:
     sums, _ = moments.power_sums(points, 50, about=zero)
     expected = torch.stack([(points.double() ** k).sum(0) for k in range(1, 51)])
     torch.testing.assert_close(sums, expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("period", [2, 4, 8, 16])
+@pytest.mark.parametrize("by_point", [True, False])
+def test_moments_of_a_texture_that_repeats_itself(period: int, by_point: bool) -> None:
+    """Where some points tell where the mean is, they do not all show the same phase."""
+    generator = torch.Generator().manual_seed(8)
+    stripes = torch.where(torch.arange(512) % period < period // 2, 1.5, -2.0)
+    points = stripes[:, None, None] + 0.1 * torch.randn((512, 512, 2), generator=generator)
+    points = points if by_point else points.movedim(-1, 0).contiguous().movedim(0, -1)
+    ours = central_moments(points, 30, activation="sigmoid")
+    expected = by_autograd(points.double().flatten(0, 1).sigmoid(), 30)
+    torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(3, 100_000, 2), (100_000, 3, 2), (1, 20_000, 2), (70_001, 2)])
+def test_the_pivot_of_any_shape_is_about_the_mean(shape: tuple[int, ...]) -> None:
+    points = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    found = moments.pivot_of(points + 3)
+    assert found.shape == (2,)
+    assert (found - 3).abs().max() < 0.1

@@ -160,6 +160,20 @@ def test_halved_by_bands_is_the_same_there_and_back(size, rectify, interleaved, 
         assert (ours != theirs).float().mean() < 0.01
 
 
+@pytest.mark.parametrize("height", [36, 37, 38])
+def test_bands_are_joined_as_they_lie(height, monkeypatch):
+    monkeypatch.setattr(convolution, "LARGEST_TILED_BAND", 384 * 22 * 10)  # of twelve rows
+    generator = torch.Generator().manual_seed(9)
+    kernel = laid(torch.randn(256, 128, 3, 3, generator=generator), True)
+    layer = convolution.Frozen(kernel, torch.randn(256, generator=generator))
+    x = laid(torch.randn(1, 128, height, 22, generator=generator), True)
+    halved, choice = layer.halved(x)
+    assert halved.shape == (1, 256, height // 2, 11)
+    assert choice.size == (height, 22)
+    assert all(is_interleaved(each) for each in (halved, choice.lower, choice.right))
+    assert torch.equal(pooling.halve(layer(x))[0], halved)
+
+
 @pytest.mark.parametrize("rows", [(0, 9), (0, 4), (3, 8), (4, 9), (8, 9), (5, 6)])
 def test_some_rows_of_the_way_back_from_halving(rows):
     generator = torch.Generator().manual_seed(6)

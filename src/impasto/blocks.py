@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor
 
+from impasto.maths.raster import picked
 from impasto.networks.vgg import Encoder
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image, Points
@@ -170,7 +171,7 @@ class Reader:
         if self.visible is None:
             return window.squeeze(0).permute(1, 2, 0)
         place = self.place(block, tap, margin=self.margin_of(tap))
-        return window.squeeze(0)[:, self._seen(tap).shown[place]].T
+        return picked(window, self._seen(tap).shown[place])
 
     def count(self, tap: str) -> int:
         """The number of points of a whole tap."""

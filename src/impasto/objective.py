@@ -12,7 +12,7 @@ from torch import Tensor
 
 from impasto import heap
 from impasto.discrepancies.styles import style_of
-from impasto.maths.raster import crop
+from impasto.maths.raster import crop, picked
 from impasto.networks.vgg import Encoder
 from impasto.recipe import Recipe
 from impasto.types import Discrepancy, Features, Image, Losses, Points
@@ -168,7 +168,7 @@ class Seen(NamedTuple):
         """The positions as points (n, C), without transparent ones, or (H, W, C) if all count."""
         if self.shares is None:
             return self.features.squeeze(0).permute(1, 2, 0)
-        return self.features.squeeze(0)[:, self.shares >= min(0.5, float(self.shares.max()))].T
+        return picked(self.features, self.shares >= min(0.5, float(self.shares.max())))
 
     def leaf(self) -> Seen:
         """The same as an end of gradients."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from impasto.discrepancies.sliced import directions
 from impasto.maths.linalg import flat
-from impasto.maths.moments import centered, central_moments, power_sums, spread
+from impasto.maths.moments import centered, central_moments, pivot_of, power_sums, spread
 from impasto.types import ImpastoError, Points
 
 
@@ -43,8 +43,8 @@ class CentralMoments:
         return centered(sums[0] / count, about)
 
     def pivot(self, points: Points) -> Tensor:
-        """The mean, as the points are rounded."""
-        return power_sums(points.detach(), 1, activation=self.activation)[1]
+        """About the mean, as the points are rounded."""
+        return pivot_of(points.detach(), activation=self.activation)
 
     def spread(
         self, points: Points, about: Tensor, slopes: tuple[Tensor, ...], onto: Points
@@ -94,8 +94,8 @@ class JointCentralMoments:
         return (dimension / self.projections) ** 0.5 * centered(sums[0] / count, mean)
 
     def pivot(self, points: Points) -> tuple[Tensor, int]:
-        """The mean of the projections, and the dimension."""
-        return power_sums(self._project(points.detach()), 1)[1], points.shape[-1]
+        """About the mean of the projections, and the dimension."""
+        return pivot_of(self._project(points.detach())), points.shape[-1]
 
     def _project(self, points: Points) -> Points:
         points = flat(points)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from impasto.maths.moments import centered, central_moments, power_sums
+from impasto.maths.moments import centered, central_moments, pivot_of, power_sums
 from impasto.types import ImpastoError, Points
 
 
@@ -46,8 +46,8 @@ class MeanDeviation:
         return self._statistics(centered(sums[0] / count, about))
 
     def pivot(self, points: Points) -> Tensor:
-        """The mean."""
-        return power_sums(points.detach(), 1)[1]
+        """About the mean."""
+        return pivot_of(points.detach())
 
     def _statistics(self, moments: Tensor) -> Statistics:
         # A variance from sums may be negative by rounding.

@@ -20,6 +20,7 @@ from impasto.types import ImpastoError, Points
 BLOCK = 1 << 20  # numbers that are worked on at a time: few enough for the cache, many for threads
 WIDE = 1 << 13  # numbers of points side by side that are worked on as one row
 SAMPLE = 1 << 12  # points that tell about where the mean is
+GOLDEN = 0.618034  # whose multiples are nowhere dense and nowhere sparse, without their whole part
 # Some processors take a hundred times as long for numbers below 1e-38. What has fallen below the
 # root of that is 0 to the next powers, where there are many and they are in single precision.
 FEW_POWERS, NOTHING = 8, 1e-19
@@ -48,6 +49,26 @@ def power_sums(
     if activation not in ("identity", "sigmoid"):
         raise ImpastoError(f"unknown activation '{activation}'; known: identity, sigmoid")
     return _PowerSums.apply(points, order, activation, about)
+
+
+def pivot_of(points: Points, *, activation: str = "identity") -> Tensor:
+    """About the mean of every coordinate: that of some thousand points from everywhere.
+
+    Of a sample in rows and columns these are at irregular places, as a texture may repeat itself.
+    """
+    axes = tuple(range(points.ndim - 1))
+    step = max(1, int((math.prod(points.shape[:-1]) / SAMPLE) ** (1 / max(1, len(axes)))))
+    places = [_scattered(length, step, points.device) for length in points.shape[:-1]]
+    few = points[torch.meshgrid(*places, indexing="ij")] if step > 1 else points
+    mean = (few.sigmoid() if activation == "sigmoid" else few).mean(axes) if axes else few
+    # Rounded as the points are, so that it is the same number wherever it is used.
+    return mean.to(_wide(points))
+
+
+def _scattered(length: int, step: int, device: torch.device) -> Tensor:
+    """About every so manieth place of a row."""
+    numbers = torch.arange(max(1, length // step), dtype=torch.float64)
+    return (numbers * step + (numbers * GOLDEN).frac() * step).long().to(device)
 
 
 def spread(
@@ -94,8 +115,7 @@ class _PowerSums(torch.autograd.Function):
         ctx: Any, points: Points, order: int, activation: str, about: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         sums = points.new_zeros((order, points.shape[-1]), dtype=_wide(points))
-        pivot = _about(points, activation).to(sums.dtype) if about is None else about
-        # Rounded as the points are, so that it is the same number wherever it is used.
+        pivot = pivot_of(points, activation=activation) if about is None else about
         pivot = pivot.to(points.dtype).to(sums.dtype)
         scales = sums.new_ones(len(pivot))
         if activation == "identity":
@@ -183,15 +203,6 @@ def _parts(points: Points) -> Iterator[_Part]:
         step = max(1, BLOCK // max(1, math.prod(points.shape[:-1])))
         for first in range(0, dimension, step):
             yield _Part(slice(first, first + step), whole, 1, dimension)
-
-
-def _about(points: Points, activation: str) -> Tensor:
-    """About the mean of every coordinate: that of some points from everywhere."""
-    axes = tuple(range(points.ndim - 1))
-    step = max(1, int((math.prod(points.shape[:-1]) / SAMPLE) ** (1 / max(1, len(axes)))))
-    few = points[(slice(None, None, step),) * len(axes)]
-    few = few.sigmoid() if activation == "sigmoid" else few
-    return few.mean(axes) if axes else few
 
 
 def _dense_like(points: Points) -> Tensor:

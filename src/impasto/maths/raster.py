@@ -34,6 +34,13 @@ def crop(features: Tensor, margin: int) -> Tensor:
     return features[..., inside, inside]
 
 
+def picked(features: Tensor, mask: Tensor) -> Tensor:
+    """The positions of a map (1, C, H, W) that a mask (H, W) shows, as points (n, C)."""
+    if is_interleaved(features):
+        return features.squeeze(0).permute(1, 2, 0)[mask]
+    return features.squeeze(0)[:, mask].T
+
+
 def is_interleaved(features: Tensor) -> bool:
     """Whether a map lies in memory position by position, all channels of each side by side."""
     return features.shape[1] > 1 and features.stride(1) == 1

@@ -117,7 +117,7 @@ class Frozen:
     @property
     def _tiles_large_maps(self) -> bool:
         large = math.prod(self.weight.shape[:2]) >= SMALLEST_TILED_KERNEL
-        return large and is_interleaved(self.weight)
+        return large and is_interleaved(self.weight) and _plain(self.weight[:1])
 
     def _suits_tiles(self, source: _Source) -> bool:
         pixels = math.prod(source.size)
@@ -290,6 +290,11 @@ def interleaves() -> bool:
     bits, can reach. Others may have such units too; where it was not measured, NNPACK stays.
     """
     return torch.backends.cpu.get_cpu_capability() == "AVX512" and "GenuineIntel" in _processor()
+
+
+def placed(kernel: Tensor) -> Tensor:
+    """A kernel as it is to lie in memory on its device."""
+    return laid(kernel, kernel.device.type == "cpu" and interleaves())
 
 
 def _processor() -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import torch.nn.functional as F
 from torch import Tensor
 
-from impasto.networks.convolution import Frozen
+from impasto.networks.convolution import Frozen, placed
 from impasto.recipe import CHANNELS
 from impasto.types import Features
 
@@ -48,7 +48,7 @@ class Linear:
     def _maps(self) -> dict[int, Frozen]:
         weights = {level: self.kernels[f"relu{level}_1.weight"] for level in LEVELS}
         return {
-            level: Frozen(kernel, kernel.new_zeros(len(kernel)))
+            level: Frozen(placed(kernel), kernel.new_zeros(len(kernel)))
             for level, kernel in weights.items()
         }
 
@@ -82,7 +82,7 @@ class Original:
     @functools.cached_property
     def _layers(self) -> dict[str, Frozen]:
         return {
-            name: Frozen(self.kernels[f"{name}.weight"], self.kernels[f"{name}.bias"])
+            name: Frozen(placed(self.kernels[f"{name}.weight"]), self.kernels[f"{name}.bias"])
             for name in ORIGINAL_KERNELS
         }
 

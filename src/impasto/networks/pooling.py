@@ -34,12 +34,16 @@ def halve(x: Tensor) -> tuple[Tensor, Choice]:
 
 def join(parts: Sequence[tuple[Tensor, Choice]]) -> tuple[Tensor, Choice]:
     """The same of a map from those of its bands, each but the last of an even height."""
-    if len(parts) == 1:
-        return parts[0]
+    height = sum(choice.size[0] for _, choice in parts)
+    # Of a last row alone nothing remains, and nothing lies in memory in no particular way.
+    parts = [part for part in parts if part[0].numel()] or parts[:1]
     halves, choices = zip(*parts, strict=True)
-    lower, right = (torch.cat([each[k] for each in choices], 2) for k in (0, 1))
-    size = sum(each.size[0] for each in choices), choices[0].size[1]
-    return torch.cat(halves, 2), Choice(lower, right, size)
+    lower, right = (_above_each_other([each[k] for each in choices]) for k in (0, 1))
+    return _above_each_other(halves), Choice(lower, right, (height, choices[0].size[1]))
+
+
+def _above_each_other(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), 2)
 
 
 def halve_back(gradient: Tensor, choice: Choice, rows: tuple[int, int] | None = None) -> Tensor:

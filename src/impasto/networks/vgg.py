@@ -18,7 +18,7 @@ from torch import Tensor
 from impasto.maths.bits import Bits, pack, unpack
 from impasto.maths.raster import laid
 from impasto.networks.checkpoints import Checkpoint
-from impasto.networks.convolution import Frozen, Pair, interleaves, threshold_backward
+from impasto.networks.convolution import Frozen, Pair, placed, threshold_backward
 from impasto.networks.pooling import Choice, halve, halve_back
 from impasto.recipe import CHANNELS, convolution
 from impasto.types import Features, Image
@@ -292,15 +292,14 @@ def build(
 
     Its maps lie in memory as its kernels do: as is fastest here, where nothing is said.
     """
-    if interleaved is None:
-        interleaved = torch.device(device).type == "cpu" and interleaves()
+    place = placed if interleaved is None else partial(laid, interleaved=interleaved)
     return Encoder(
         name=checkpoint.name,
         sha256=checkpoint.sha256,
         mean=torch.tensor(checkpoint.mean, device=device)[:, None, None],
         std=torch.tensor(checkpoint.std, device=device)[:, None, None],
         layers=tuple(
-            (name, Frozen(laid(kernel.to(device), interleaved), bias.to(device)))
+            (name, Frozen(place(kernel.to(device)), bias.to(device)))
             for name, (kernel, bias) in checkpoint.kernels.items()
         ),
     )
