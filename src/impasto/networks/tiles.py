@@ -24,7 +24,6 @@ from impasto.maths.raster import is_interleaved
 OUT, IN = 4, 6  # sides of the tiles
 POINTS = (0.0, 1.0, -1.0, 2.0, 0.5)  # of the interpolation, and infinity
 INVERSES = (5, 1, 2, 4, 3, 0)  # where the inverse of each of these is
-AT_A_TIME = 64  # channels whose kernels are transformed, in double precision
 ONE = IN + 1  # of the 36 products the one at (1, 1), which is added to every output alike
 
 
@@ -37,12 +36,9 @@ class _Steps(NamedTuple):
 
 def transform(weight: Tensor) -> Tensor:
     """A kernel (K, C, 3, 3) as 36 matrices (36, K, C)."""
-    kernel = _both_ways(_evaluations(3))
-    matrices = weight.new_empty((len(kernel), *weight.shape[:2]))
-    for part, made in zip(weight.split(AT_A_TIME), matrices.split(AT_A_TIME, 1), strict=True):
-        flat = part.double().permute(2, 3, 0, 1).flatten(0, 1)
-        made.copy_((kernel @ flat.flatten(1)).view(made.shape))
-    return matrices
+    kernel = _both_ways(_evaluations(3)).to(weight)
+    flat = kernel @ weight.permute(2, 3, 0, 1).reshape(kernel.shape[1], -1)
+    return flat.view(-1, *weight.shape[:2])
 
 
 def convolve(matrices: Tensor, bias: Tensor, x: Tensor, edges: tuple[int, int]) -> Tensor:
