@@ -21,7 +21,15 @@ def tune() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
-        heap.manage(int(free_memory() / 2))
+        heap.manage(int(min(free_memory(), _address_space()) / 2))
+
+
+def _address_space() -> float:
+    """The bytes that this process may address: others than the heap need some of them too."""
+    import resource  # not everywhere
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
 def free_memory() -> float:
