@@ -104,9 +104,10 @@ def speed(bench: dict[str, Any]) -> str:
         "what lies around every block too, and forward twice where there is no memory for what "
         "the way back needs.",
         "",
-        "The gradient by blocks is compared under ordinary convolutions. Winograd's rounding "
-        "decides equal maxima in flat parts of a picture otherwise: with it blocks differ from the "
-        "whole as much as single precision itself differs from double, here by",
+        "The gradient by blocks is compared under ordinary convolutions. Otherwise rounding may "
+        "decide between equal maxima in flat parts of a picture, and NNPACK rounds blocks in "
+        "another way than the whole. By the routes that the program takes, blocks differ from the "
+        "whole, and the whole from double precision, by",
         "",
         *(
             f"{number}. {fast['blocks against whole']:.1e} and {fast['whole against double']:.1e} "
