@@ -165,7 +165,8 @@ def quality(size: int) -> str:
     lines += [
         "",
         f"{found['reached']} of {count} pairs reached both losses; median "
-        f"{found['median times faster']:.0f} times faster (target: 40, on ten pairs at 512).",
+        f"{found['median times faster']:.0f} times faster (target: 40, on ten pairs at 512)."
+        + found.get("note", ""),
         "",
         "The score leaves out two positions at the border of every layer, as our objective does; "
         "the paper's procedure descends on all of them. Its own loss ends at a median of "
