@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+NATIVE := hatch_build.py $(wildcard src/impasto/native/*.[ch])   # compiled by the installation
 
 .PHONY: help demo setup check test bench docs format clean
 
@@ -13,13 +14,13 @@ $(BIN)/python:
 	  || { echo "impasto needs Python 3.10 or newer; try: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.demo: pyproject.toml $(NATIVE) | $(BIN)/python
 	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[demo]"
 	-$(BIN)/impasto weights fetch adain-original
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml $(NATIVE) | $(BIN)/python
 	@echo "installing; torch is large, this takes a minute or more …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	$(BIN)/impasto weights fetch adain-original

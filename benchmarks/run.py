@@ -103,7 +103,6 @@ def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
     """
     image, painting = picture("astronaut", size), picture("cypresses", size)
     found, native, wholes = {}, convolution.winograd, {}
-    smallest = convolution.SMALLEST_TILED_MAP
     ordinary = vgg.build(checkpoints.load(), interleaved=False)
     for name, kind, network, route in (
         ("double", torch.float64, in_double(), native),
@@ -111,7 +110,6 @@ def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
         ("single, Winograd", torch.float32, encoder, native),
     ):
         convolution.winograd = route
-        convolution.SMALLEST_TILED_MAP = smallest if route is native else 2**62
         pictures = [x.to(kind) for x in (image, painting)]
         start = pictures[0].flip(2) * 0.9
         whole = wholes[name] = objective.build(Recipe(), network, *pictures)(start)[1]

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from torch import Tensor
 
+from impasto import native
 from impasto.maths import moments
 from impasto.maths.moments import central_moments
 
@@ -332,3 +333,51 @@ def test_the_pivot_of_any_shape_is_about_the_mean(shape: tuple[int, ...]) -> Non
     found = moments.pivot_of(points + 3)
     assert found.shape == (2,)
     assert (found - 3).abs().max() < 0.1
+
+
+@pytest.mark.skipif(native.library() is None, reason="nothing was compiled")
+@pytest.mark.parametrize("activation", ["sigmoid", "identity"])
+@pytest.mark.parametrize("order", [1, 2, 5, 50])
+@pytest.mark.parametrize("shape", [(1, 16), (7, 48), (129, 64), (9, 13, 64), (70, 67, 32)])
+def test_loops_give_the_sums_and_the_slopes_of_the_plain_formula(
+    shape: tuple[int, ...], order: int, activation: str
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    frame = torch.randn(*(side + 4 for side in shape[:-1]), shape[-1], generator=generator)
+    inside = (slice(2, -2),) * (len(shape) - 1)
+    for points in (frame[inside].contiguous(), frame[inside]):  # by itself, and within a margin
+        assert moments._suits(points)
+        about = torch.full(shape[-1:], 0.4, dtype=torch.float64)
+        slopes = torch.randn(order, shape[-1], generator=generator, dtype=torch.float64)
+        leaf = points.double().requires_grad_()
+        u = (leaf.sigmoid() if activation == "sigmoid" else leaf) - about.float().double()
+        expected = torch.stack([(u**k).flatten(0, -2).sum(0) for k in range(1, order + 1)])
+        (slope,) = torch.autograd.grad(expected, leaf, slopes)
+        leaf = points.detach().requires_grad_()
+        sums, _ = moments.power_sums(leaf, order, activation=activation, about=about)
+        size = torch.stack([(u**k).abs().flatten(0, -2).sum(0) for k in range(1, order + 1)])
+        assert ((sums - expected).abs() <= 2e-5 * size + 1e-30).all()
+        (found,) = torch.autograd.grad(sums, leaf, slopes)
+        assert (found - slope).norm() <= 2e-5 * slope.norm()
+        onto = torch.ones_like(frame)[inside]
+        moments.spread(points, slopes, activation=activation, about=about, onto=onto)
+        assert (onto - 1 - slope).norm() <= 2e-5 * slope.norm() + 1e-6 * slope.numel() ** 0.5
+
+
+@pytest.mark.skipif(native.library() is None, reason="nothing was compiled")
+def test_loops_take_any_number_and_any_threads() -> None:
+    points = torch.randn(64, 64, 32, generator=torch.Generator().manual_seed(1))
+    points[0, 0, :4] = torch.tensor([1e30, -1e30, 88.0, -88.0])
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            leaf = points.clone().requires_grad_()
+            sums, _ = moments.power_sums(leaf, 5, activation="sigmoid")
+            found.append((sums, *torch.autograd.grad(sums.sum(), leaf)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(x.isfinite().all() for x in found[0])
+    assert all(
+        torch.equal(*pair) for other in found[1:] for pair in zip(other, found[0], strict=True)
+    )

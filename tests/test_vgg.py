@@ -4,9 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from impasto import native
 from impasto.evaluation import saturation
 from impasto.maths.raster import is_interleaved, laid
-from impasto.networks import checkpoints, convolution, pooling, tiles, vgg
+from impasto.networks import checkpoints, convolution, pooling, vgg, winograd
 from impasto.recipe import CHANNELS, LAYERS
 
 from .conftest import sample
@@ -38,16 +39,16 @@ def test_every_tap_is_that_of_a_plain_network(encoder, photo):
 
 @pytest.mark.parametrize("taps", [["conv1_1"], ["relu2_1"], ["conv1_1", "conv3_2"], []])
 def test_nothing_is_computed_beyond_the_deepest_tap(encoder, photo, taps, monkeypatch):
-    count = []
-    convolve = convolution.Frozen._bands
-    monkeypatch.setattr(
-        convolution.Frozen,
-        "_bands",
-        lambda *inputs, **rest: count.append(1) or convolve(*inputs, **rest),
-    )
+    seen = set()
+
+    def counted(function):
+        return lambda layer, *inputs, **rest: seen.add(layer) or function(layer, *inputs, **rest)
+
+    for name in ("__call__", "halved"):
+        monkeypatch.setattr(convolution.Frozen, name, counted(getattr(convolution.Frozen, name)))
     encoder(photo, taps)
     deepest = max((list(CHANNELS).index(tap.replace("relu", "conv")) for tap in taps), default=-1)
-    assert len(count) == deepest + 1
+    assert seen == {layer for _, layer in encoder.layers[: deepest + 1]}
 
 
 def test_a_tap_is_not_changed_by_the_rectification_behind_it(encoder, photo):
@@ -156,13 +157,13 @@ def test_halved_by_bands_is_the_same_there_and_back(size, rectify, interleaved, 
     for ours, theirs in ((found, expected), (layer.back(wanted, choice), slope)):
         assert (ours - theirs).norm() < 1e-4 * theirs.norm()
     # Where two are nearly equal, rounding may choose the other.
-    for ours, theirs in zip(found_choice[:2], choice[:2], strict=True):
-        assert (ours != theirs).float().mean() < 0.01
+    assert (found_choice.which != choice.which).float().mean() < 0.01
 
 
 @pytest.mark.parametrize("height", [36, 37, 38])
 def test_bands_are_joined_as_they_lie(height, monkeypatch):
-    monkeypatch.setattr(convolution, "LARGEST_TILED_BAND", 384 * 22 * 10)  # of twelve rows
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 384 * 22 * 12)
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 12)
     generator = torch.Generator().manual_seed(9)
     kernel = laid(torch.randn(256, 128, 3, 3, generator=generator), True)
     layer = convolution.Frozen(kernel, torch.randn(256, generator=generator))
@@ -170,8 +171,8 @@ def test_bands_are_joined_as_they_lie(height, monkeypatch):
     halved, choice = layer.halved(x)
     assert halved.shape == (1, 256, height // 2, 11)
     assert choice.size == (height, 22)
-    assert all(is_interleaved(each) for each in (halved, choice.lower, choice.right))
-    assert torch.equal(pooling.halve(layer(x))[0], halved)
+    assert all(is_interleaved(each) for each in (halved, choice.which))
+    assert torch.allclose(pooling.halve(layer(x))[0], halved, atol=1e-4)
 
 
 @pytest.mark.parametrize("rows", [(0, 9), (0, 4), (3, 8), (4, 9), (8, 9), (5, 6)])
@@ -222,34 +223,107 @@ def test_double_precision_takes_the_ordinary_route():
     assert torch.equal(y, F.conv2d(x, kernel, bias, padding=1))
 
 
-@pytest.mark.parametrize("size", [(4, 4), (6, 7), (13, 5), (16, 24)])
-@pytest.mark.parametrize("interleaved", [True, False])
-def test_tiles_are_a_convolution_and_its_transpose(size, interleaved):
+compiled = pytest.mark.skipif(native.library() is None, reason="nothing was compiled")
+
+
+@compiled
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (4, 4), (6, 7), (13, 5), (50, 41)])
+@pytest.mark.parametrize("channels", [(64, 64), (64, 128), (512, 256), (256, 512)])
+def test_loops_are_a_convolution_and_its_transpose(size, channels):
     generator = torch.Generator().manual_seed(2)
-    x = torch.randn(1, 5, *size, generator=generator, dtype=torch.float64, requires_grad=True)
-    kernel = torch.randn(3, 5, 3, 3, generator=generator, dtype=torch.float64)
-    wanted = torch.randn(1, 3, *size, generator=generator, dtype=torch.float64)
-    bias = torch.randn(3, generator=generator, dtype=torch.float64)
-    expected = F.conv2d(x, kernel, bias, padding=1)
-    (slope,) = torch.autograd.grad(expected, x, wanted)
-    matrices = tiles.transform(kernel)
-    seen, arrived = laid(x.detach(), interleaved), laid(wanted, interleaved)
-    assert torch.allclose(tiles.convolve(matrices, bias, seen, (1, 1)), expected, atol=1e-11)
-    assert torch.allclose(tiles.convolve_back(matrices, arrived, (1, 1)), slope, atol=1e-11)
-    below = tiles.convolve(matrices, bias, seen[:, :, 1:], (0, 1))  # of the rows from the third on
-    assert torch.allclose(below, expected[:, :, 2:], atol=1e-11)
+    incoming, outgoing = channels
+    x = torch.randn(1, incoming, *size, generator=generator, requires_grad=True)
+    kernel = torch.randn(outgoing, incoming, 3, 3, generator=generator)
+    wanted = torch.randn(1, outgoing, *size, generator=generator)
+    bias = torch.randn(outgoing, generator=generator)
+    transformed = winograd.Kernel.of(kernel)
+    for rectify in (False, True):
+        seen = x.clamp_min(0) if rectify else x
+        expected = F.conv2d(seen.double(), kernel.double(), bias.double(), padding=1)
+        (slope,) = torch.autograd.grad(expected, x, wanted.double())
+        sign = x.detach() if rectify else None
+        there = transformed.convolve(x.detach(), bias, rectify=rectify)
+        assert (there - expected).norm() < 3e-5 * expected.norm()
+        for kind in (sign, None if sign is None else sign > 0):  # numbers or bools
+            back = transformed.back(wanted, kind)
+            assert is_interleaved(back) or back.shape[1:] == (1, 1, 1)
+            assert (back - slope).norm() < 3e-5 * slope.norm() + 1e-12
+    if size[0] > 2:  # the rows from the third on
+        below = transformed.convolve(x.detach()[:, :, 1:], bias, edges=(0, 1))
+        plain = F.conv2d(x, kernel, bias, padding=1)
+        assert (below - plain[:, :, 2:]).norm() < 3e-5 * plain.norm()
 
 
-def test_bands_of_tiles_are_the_whole(monkeypatch):
+@compiled
+def test_as_many_threads_as_there_are_make_the_same_numbers():
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(1, 64, 70, 90, generator=generator)
+    kernel = winograd.Kernel.of(torch.randn(64, 64, 3, 3, generator=generator))
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append((kernel.convolve(x, None), *pooling.halve(laid(x, True))))
+    finally:
+        torch.set_num_threads(before)
+    for each in found[1:]:
+        assert torch.equal(each[0], found[0][0])
+        assert torch.equal(each[1], found[0][1])
+        assert torch.equal(each[2].which, found[0][2].which)
+
+
+@compiled
+def test_loops_that_compute_the_wrong_thing_are_left_alone(monkeypatch):
+    def wrong(self, x, *rest, **named):
+        return torch.zeros_like(x)
+
+    winograd.available.cache_clear()
+    try:
+        monkeypatch.setattr(winograd.Kernel, "back", wrong)
+        assert not winograd.available()
+        winograd.available.cache_clear()
+        monkeypatch.setattr(native, "library", lambda: None)
+        assert not winograd.available()
+    finally:
+        winograd.available.cache_clear()
+
+
+@compiled
+def test_no_memory_to_work_in_is_an_error():
+    job = pooling._Job()
+    with pytest.raises(MemoryError, match="--memory"):
+        native.run(lambda *_: 1, job)
+
+
+@compiled
+@pytest.mark.parametrize("size", [(8, 6), (9, 7), (1, 5), (50, 41)])
+def test_halving_by_loops_is_that_of_torch(size):
+    x = torch.randn(1, 32, *size, generator=torch.Generator().manual_seed(8))
+    x[:, :16] = x[:, :16].round()  # with equal ones
+    halved, choice = pooling.halve(laid(x, True))
+    expected, other = pooling.halve(x)
+    assert torch.equal(halved, expected)
+    assert torch.equal(choice.which, other.which)
+    back = pooling.halve_back(laid(expected, True), choice)
+    assert torch.equal(back, pooling.halve_back(expected, other))
+    if min(size) > 1:
+        leaf = x.clone().requires_grad_()
+        F.max_pool2d(leaf, 2).backward(expected)
+        assert torch.equal(back[:, 16:], leaf.grad[:, 16:])  # of equal ones it may take another
+
+
+@compiled
+def test_bands_of_loops_are_the_whole(monkeypatch):
     generator = torch.Generator().manual_seed(7)
     kernel = laid(torch.randn(256, 128, 3, 3, generator=generator), True)
     layer = convolution.Frozen(kernel, torch.randn(256, generator=generator))
     x = laid(torch.randn(1, 128, 37, 22, generator=generator), True)
-    wanted = laid(torch.randn(1, 256, 37, 22, generator=generator), True)
-    whole = layer(x, rectify=True), layer.back(wanted, sign=x)
-    monkeypatch.setattr(convolution, "LARGEST_TILED_BAND", 384 * 22 * 10)
-    parts = layer(x, rectify=True), layer.back(wanted, sign=x)
-    assert len(list(layer._bands(convolution._rows_of(x, True)))) == 4
+    halved, choice = layer.halved(x, rectify=True)
+    whole = halved, layer.back(halved, choice, sign=x)
+    monkeypatch.setattr(convolution, "LARGEST_BAND", 384 * 22 * 12)
+    monkeypatch.setattr(convolution, "FEWEST_ROWS", 12)
+    parts = layer.halved(x, rectify=True)[0], layer.back(halved, choice, sign=x)
+    assert len(list(layer.bands(convolution._rows_of(x, True)))) == 4
     for ours, theirs in zip(parts, whole, strict=True):
         assert is_interleaved(ours)
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()

@@ -63,12 +63,13 @@ def _device(arguments: argparse.Namespace) -> str:
     import torch
 
     from impasto.api import device_of
-    from impasto.networks.convolution import interleaves, winograd
+    from impasto.networks.convolution import winograd
+    from impasto.networks.winograd import available
 
     device = device_of(arguments.device)
     if device.type != "cpu":
         return f"{device}, {torch.cuda.get_device_name(device) if device.type == 'cuda' else ''}"
-    route = "NNPACK" if winograd() and not interleaves() else "oneDNN and tiles"
+    route = "compiled loops" if available() else "NNPACK" if winograd() else "oneDNN"
     return f"cpu, {torch.get_num_threads()} threads, convolutions by {route}"
 
 

@@ -8,6 +8,7 @@ Sums of powers are sums over points: those of parts of a sample add up.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,9 +16,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from impasto import native
 from impasto.types import ImpastoError, Points
 
 BLOCK = 1 << 20  # numbers that are worked on at a time: few enough for the cache, many for threads
+ROW, STRETCHES = 64, 64  # of compiled loops: points of a row, and parts that workers share
 WIDE = 1 << 13  # numbers of points side by side that are worked on as one row
 SAMPLE = 1 << 12  # points that tell about where the mean is
 GOLDEN = 0.618034  # whose multiples are nowhere dense and nowhere sparse, without their whole part
@@ -82,6 +85,9 @@ def spread(
     scales = slopes.new_ones(len(pivot))
     if activation == "identity":
         scales = _scales(points, pivot)
+    if _suits(points) and _suits(onto):
+        _slopes_by_loops(points, slopes, pivot, scales, activation, onto, add=True)
+        return
     for part, u, terms in _polynomials(points, slopes, pivot, scales, activation):
         gradient = torch.empty_like(u)
         _polynomial(u, terms, gradient)
@@ -121,7 +127,9 @@ class _PowerSums(torch.autograd.Function):
         if activation == "identity":
             scales = _scales(points, pivot)
         powers = torch.arange(1, order + 1, device=points.device)[:, None]
-        for part in _parts(points):
+        if _suits(points):
+            sums = _sums_by_loops(points, order, pivot, scales, activation) * scales**powers
+        for part in () if _suits(points) else _parts(points):
             u = part.centered(points, pivot, activation)
             if activation == "identity":
                 u.div_(part.along(scales, u))
@@ -139,6 +147,9 @@ class _PowerSums(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         points, pivot, scales = ctx.saved_tensors
         gradient = _dense_like(points)
+        if _suits(points):
+            _slopes_by_loops(points, gradients[0], pivot, scales, ctx.activation, gradient)
+            return gradient, None, None, None
         for part, u, terms in _polynomials(points, gradients[0], pivot, scales, ctx.activation):
             _polynomial(u, terms, part.of(gradient).view(u.shape))
         return gradient, None, None, None
@@ -221,16 +232,112 @@ def _polynomials(
     The derivative of Σ g_k (x − a)^k is a polynomial, in units of the scale of the coordinate: of
     which part, in what, with which terms.
     """
-    orders = torch.arange(1, len(slopes) + 1, device=points.device, dtype=pivot.dtype)
-    slopes = slopes * orders[:, None] * scales ** (orders - 1)[:, None]
-    if activation == "sigmoid":
-        slopes = _times_slope_of_sigmoid(slopes, pivot)
-    slopes = slopes.to(points.dtype)
+    slopes = _terms(slopes, pivot, scales, activation).to(points.dtype)
     for part in _parts(points):
         u = part.centered(points, pivot, activation)
         if activation == "identity":
             u.div_(part.along(scales, u))
         yield part, u, part.along(slopes, u)
+
+
+def _terms(slopes: Tensor, pivot: Tensor, scales: Tensor, activation: str) -> Tensor:
+    orders = torch.arange(1, len(slopes) + 1, device=slopes.device, dtype=pivot.dtype)
+    slopes = slopes * orders[:, None] * scales ** (orders - 1)[:, None]
+    return _times_slope_of_sigmoid(slopes, pivot) if activation == "sigmoid" else slopes
+
+
+class _Job(ctypes.Structure):
+    """Of native/moments.c."""
+
+    _fields_ = [
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("points", "pivot", "scale", "terms", "sums", "onto")
+        ),
+        *(
+            (name, ctypes.c_long)
+            for name in (
+                *("rows", "columns", "dimension", "order", "apart", "apart_onto"),
+                *("stretch", "sigmoid", "add"),
+            )
+        ),
+    ]
+
+
+def _suits(points: Points) -> bool:
+    """Whether there are compiled loops for a sample: point by point, in rows of any distance."""
+    return (
+        points.device.type == "cpu"
+        and points.dtype == torch.float32
+        and points.ndim in (2, 3)
+        and points.numel() > 0
+        and points.shape[-1] % native.MULTIPLE == 0
+        and points.stride(-1) == 1
+        and (points.ndim == 2 or points.stride(1) == points.shape[-1])
+        and native.library() is not None
+    )
+
+
+def _in_rows(points: Points) -> tuple[int, int, int]:
+    """How many rows of how many points, and how many numbers apart the rows are."""
+    if points.ndim == 3:
+        return points.shape[0], points.shape[1], points.stride(0)
+    if points.stride(0) != points.shape[1]:
+        return len(points), 1, points.stride(0)
+    columns = math.gcd(len(points), ROW) if len(points) % ROW else ROW
+    return len(points) // columns, columns, columns * points.shape[1]
+
+
+def _sums_by_loops(
+    points: Points, order: int, pivot: Tensor, scales: Tensor, activation: str
+) -> Tensor:
+    rows, columns, apart = _in_rows(points)
+    stretch = max(1, -(-rows // STRETCHES))
+    sums = pivot.new_zeros((-(-rows // stretch), order, points.shape[-1]))
+    about, units = pivot.float(), _units(scales, activation)
+    held = points, about, units, sums
+    job = _Job(
+        *(points.data_ptr(), about.data_ptr(), None if units is None else units.data_ptr()),
+        *(None, sums.data_ptr(), None),
+        *(rows, columns, points.shape[-1], order, apart, 0),
+        *(stretch, activation == "sigmoid", False),
+    )
+    library = native.library()
+    assert library is not None
+    native.run(library.power_sums, job, *held)
+    return sums.sum(0)
+
+
+def _slopes_by_loops(
+    points: Points,
+    slopes: Tensor,
+    pivot: Tensor,
+    scales: Tensor,
+    activation: str,
+    onto: Points,
+    *,
+    add: bool = False,
+) -> None:
+    rows, columns, apart = _in_rows(points)
+    if _in_rows(onto)[:2] != (rows, columns):  # rows of a point each
+        rows, columns, apart = len(points), 1, points.stride(0)
+    apart_onto = onto.stride(0) if points.ndim == 3 or columns == 1 else _in_rows(onto)[2]
+    terms = _terms(slopes, pivot, scales, activation).float().contiguous()
+    about, units = pivot.float(), _units(scales, activation)
+    held = points, about, units, terms, onto
+    job = _Job(
+        *(points.data_ptr(), about.data_ptr(), None if units is None else units.data_ptr()),
+        *(terms.data_ptr(), None, onto.data_ptr()),
+        *(rows, columns, points.shape[-1], len(terms), apart, apart_onto),
+        *(max(1, rows // STRETCHES), activation == "sigmoid", add),
+    )
+    library = native.library()
+    assert library is not None
+    native.run(library.power_slopes, job, *held)
+
+
+def _units(scales: Tensor, activation: str) -> Tensor | None:
+    return None if activation == "sigmoid" else (1 / scales).float()
 
 
 def _sums_of_powers(u: Tensor, order: int, axis: int) -> Tensor:

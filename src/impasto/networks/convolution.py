@@ -1,13 +1,11 @@
 """A frozen 3×3 convolution and its gradient in the input, each on the fastest route.
 
-On a CPU there are three. NNPACK inside torch computes by Winograd's algorithm in instructions of
-256 bits; it is reached by a private name, so it is looked up once, verified against the ordinary
-convolution, and left alone where it is absent. Our own tiles (:mod:`impasto.networks.tiles`) are
-the same algorithm by matrix products, with the kernel transformed beforehand. The rest takes
-torch's own, oneDNN. Which route a shape takes depends on how maps lie in memory: channel by
-channel large maps go by NNPACK, small ones of many channels by tiles; position by position, which
-oneDNN likes and NNPACK cannot read, all maps of many channels go by tiles. How they lie is a table
-by the kind of processor (decision 23), never a measurement: same input, same bytes.
+On a CPU these are our own compiled loops (:mod:`impasto.networks.winograd`, decision 24), with maps
+that lie position by position. Where they were not compiled maps lie channel by channel and go by
+NNPACK inside torch, which computes by Winograd's algorithm too; it is reached by a private name, so
+it is looked up once, verified against the ordinary convolution, and left alone where it is absent.
+The rest takes torch's own, oneDNN. Which route a shape takes never depends on a measurement: same
+input, same bytes.
 """
 
 from __future__ import annotations
@@ -15,11 +13,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -27,15 +22,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.maths.raster import blank, is_interleaved, laid
-from impasto.networks import tiles
 from impasto.networks.pooling import Choice, halve, halve_back, join
+from impasto.networks.winograd import Kernel
+from impasto.networks.winograd import available as is_compiled
+from impasto.networks.winograd import suits as suits_loops
 
 SMALLEST_MAP = 40 * 40  # of NNPACK: below, it spends its time on transforming the kernel
-SMALLEST_TILED_MAP, FEWEST_TILED_CHANNELS = 16 * 16, 256  # all measured: benchmarks/layers.py
-SMALLEST_TILED_KERNEL = 128 * 256  # channels in times out, of maps that lie position by position
-LARGEST_TILED_BAND = 2**22  # numbers in and out of our tiles at a time
 FEW = 3  # channels: of an image, where torch's own routes are the fastest
-LARGEST_BAND, TILE = 256 * 256 * 128, 6  # numbers in and out of NNPACK at a time; rows of its tiles
+LARGEST_BAND = 256 * 256 * 128  # numbers in and out at a time
+TILE, TILES = 6, 12  # rows of NNPACK's tiles, and of ours of both sizes
 FEWEST_ROWS, WIDEST = 120, 4  # of a band, as its overlap is computed twice; up to so much larger
 OVERLAP = 2  # rows; one would do, but what was halved is spread without a copy from even ones
 ROWS = 64  # of an image whose gradient is added up at a time
@@ -72,12 +67,14 @@ class Frozen:
 
     def __call__(self, x: Tensor, *, rectify: bool = False) -> Tensor:
         """The convolution of x or of relu(x)."""
+        if self._suits_loops(x):
+            return self._transformed.convolve(x, self.bias, rectify=rectify)
         source = _rows_of(x, rectify)
-        return _joined(self._bands(source), source.size)
+        return _joined(_bands(source, self.weight, self.bias), source.size)
 
     def halved(self, x: Tensor, *, rectify: bool = False) -> tuple[Tensor, Choice]:
         """The convolution of x or of relu(x), halved."""
-        return join(list(map(halve, self._bands(_rows_of(x, rectify), always=True))))
+        return join(list(map(halve, self.bands(_rows_of(x, rectify)))))
 
     def back(
         self, gradient: Tensor, choice: Choice | None = None, sign: Tensor | None = None
@@ -89,42 +86,59 @@ class Frozen:
         """
         if choice is None and self.weight.shape[1] <= FEW and sign is None:
             return _to_few(iter([gradient]), (gradient.shape[2], gradient.shape[3]), self.weight)
+        if choice is None and self._suits_loops(gradient):
+            return self._transformed.back(gradient, sign)
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
-        if self._suits_tiles(source):
-            bands = _tiled_bands(source, self.weight, partial(tiles.convolve_back, self._tiled))
-        else:
+        if not self._suits_loops(gradient):
             bands = _bands(source, self._flipped, None, always=choice is not None)
-        return _joined(bands, source.size, sign)
+            return _joined(bands, source.size, sign)
+        # Of a gradient that halving chose from, there are some rows at a time.
+        whole = torch.empty(
+            (1, self.weight.shape[1], *source.size), memory_format=torch.channels_last
+        )
+        for top, bottom, edges in _cuts(source, self.weight):
+            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
+            seen = None if sign is None else sign[:, :, top:bottom]
+            self._transformed.back(rows, seen, edges=edges, out=whole[:, :, top:bottom])
+        return whole
 
-    def _bands(self, source: _Source, *, always: bool = False) -> Iterator[Tensor]:
-        if self._suits_tiles(source):
-            convolve = partial(tiles.convolve, self._tiled, self.bias)
-            return _tiled_bands(source, self.weight, convolve)
-        return _bands(source, self.weight, self.bias, always=always)
+    def bands(self, source: _Source) -> Iterator[Tensor]:
+        """The convolution of a map from top to bottom, some rows at a time."""
+        if not self._suits_loops(source.like):
+            yield from _bands(source, self.weight, self.bias, always=True)
+            return
+        for top, bottom, edges in _cuts(source, self.weight):
+            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
+            yield self._transformed.convolve(rows, self.bias, edges=edges)
+
+    def bands_back(self, source: _Source) -> Iterator[Tensor]:
+        """The gradient in the input, in the same way."""
+        if not self._suits_loops(source.like):
+            yield from _bands(source, self._flipped, None, always=True)
+            return
+        for top, bottom, edges in _cuts(source, self.weight):
+            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
+            yield self._transformed.back(rows, edges=edges)
 
     def prepare(self) -> None:
-        """Make the kernel of the way back from large maps."""
-        _ = self._tiled if self._tiles_large_maps else self._flipped
+        """Make the kernel of the way back."""
+        _ = self._transformed if self._has_loops else self._flipped
 
     @functools.cached_property
     def _flipped(self) -> Tensor:
         return laid(self.weight.flip(2, 3).transpose(0, 1), is_interleaved(self.weight))
 
     @functools.cached_property
-    def _tiled(self) -> Tensor:
-        return tiles.transform(self.weight)
+    def _transformed(self) -> Kernel:
+        return Kernel.of(self.weight)
 
-    @property
-    def _tiles_large_maps(self) -> bool:
-        large = math.prod(self.weight.shape[:2]) >= SMALLEST_TILED_KERNEL
-        return large and is_interleaved(self.weight) and _plain(self.weight[:1])
+    @functools.cached_property
+    def _has_loops(self) -> bool:
+        kernel = self.weight
+        return is_interleaved(kernel) and _plain(kernel[:1]) and suits_loops(kernel)
 
-    def _suits_tiles(self, source: _Source) -> bool:
-        pixels = math.prod(source.size)
-        if not _plain(source.like) or pixels < SMALLEST_TILED_MAP:
-            return False
-        small = pixels < SMALLEST_MAP and min(self.weight.shape[:2]) >= FEWEST_TILED_CHANNELS
-        return small or self._tiles_large_maps
+    def _suits_loops(self, x: Tensor) -> bool:
+        return self._has_loops and _plain(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +155,11 @@ class Pair:
     def __call__(self, x: Tensor, see: See) -> Tensor:
         """The second convolution; the map between is shown in passing."""
         source = self._source(x, see)
-        bands = _bands(source, self.second.weight, self.second.bias, always=True)
-        return _joined(bands, source.size)
+        return _joined(self.second.bands(source), source.size)
 
     def halved(self, x: Tensor, see: See) -> tuple[Tensor, Choice]:
         """The same, halved."""
-        bands = _bands(self._source(x, see), self.second.weight, self.second.bias, always=True)
+        bands = self.second.bands(self._source(x, see))
         return join(list(map(halve, bands)))
 
     def back(self, x: Tensor, gradient: Tensor, choice: Choice | None, alter: Alter) -> Tensor:
@@ -163,7 +176,7 @@ class Pair:
             rows = self._between(x, first, top)
             return alter(first, rows, threshold_backward(band, rows, 0))
 
-        bands = map(altered, _bands(source, self.second._flipped, None, always=True))
+        bands = map(altered, self.second.bands_back(source))
         return _to_few(bands, source.size, self.first.weight)
 
     def _source(self, x: Tensor, see: See) -> _Source:
@@ -228,9 +241,7 @@ def _bands(
     fast = winograd() if suits else None
     convolve, rows = fast or _ordinary, height
     if fast or always:  # NNPACK's workspace is twice the size of what goes in and out
-        row = width * sum(weight.shape[:2])
-        even = height / math.ceil(height * row / LARGEST_BAND)
-        rows = math.ceil(max(even, min(FEWEST_ROWS, WIDEST * LARGEST_BAND / row)) / TILE) * TILE
+        rows = _height(source, weight, TILE)
     for top in range(0, height, rows):
         above, bottom = min(top, OVERLAP), min(top + rows, height)
         # No name holds on to a band while the next one is made.
@@ -239,17 +250,20 @@ def _bands(
         ]
 
 
-def _tiled_bands(
-    source: _Source, weight: Tensor, convolve: Callable[[Tensor, tuple[int, int]], Tensor]
-) -> Iterator[Tensor]:
-    """The convolution by tiles from top to bottom."""
+def _cuts(source: _Source, weight: Tensor) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Bands of rows, from one to before another, and whether they are the first and the last."""
+    rows = _height(source, weight, TILES)
+    for top in range(0, source.size[0], rows):
+        bottom = min(top + rows, source.size[0])
+        yield top, bottom, (int(top == 0), int(bottom == source.size[0]))
+
+
+def _height(source: _Source, weight: Tensor, tile: int) -> int:
+    """Rows of bands of about the same height, in whole tiles."""
     height, width = source.size
-    even = height / math.ceil(height * width * sum(weight.shape[:2]) / LARGEST_TILED_BAND)
-    rows = math.ceil(even / tiles.OUT) * tiles.OUT
-    for top in range(0, height, rows):
-        bottom = min(top + rows, height)
-        edges = int(top == 0), int(bottom == height)
-        yield convolve(source.rows(max(0, top - 1), min(bottom + 1, height)), edges)
+    row = width * sum(weight.shape[:2])
+    even = height / math.ceil(height * row / LARGEST_BAND)
+    return math.ceil(max(even, min(FEWEST_ROWS, WIDEST * LARGEST_BAND / row)) / tile) * tile
 
 
 def _plain(x: Tensor) -> bool:
@@ -282,27 +296,9 @@ def _to_few(bands: Iterator[Tensor], size: tuple[int, int], weight: Tensor) -> T
     return total[None, :, 1:-1, 1:-1]
 
 
-@functools.cache
-def interleaves() -> bool:
-    """Whether maps are to lie position by position on the CPU of this machine.
-
-    Intel's units of 512 bits multiply matrices at twice the speed that NNPACK, which knows 256
-    bits, can reach. Others may have such units too; where it was not measured, NNPACK stays.
-    """
-    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "GenuineIntel" in _processor()
-
-
 def placed(kernel: Tensor) -> Tensor:
-    """A kernel as it is to lie in memory on its device."""
-    return laid(kernel, kernel.device.type == "cpu" and interleaves())
-
-
-def _processor() -> str:
-    """What the system tells of it."""
-    try:
-        return Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor()
+    """A kernel as it is to lie in memory on its device, and with it all maps."""
+    return laid(kernel, kernel.device.type == "cpu" and is_compiled())
 
 
 @functools.cache

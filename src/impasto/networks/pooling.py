@@ -5,31 +5,49 @@ torch's own keeps an index of eight bytes per position and is several times slow
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from impasto.maths.raster import blank
+from impasto import native
+from impasto.maths.raster import blank, is_interleaved, laid
 
 
 class Choice(NamedTuple):
     """Where the maxima came from."""
 
-    lower: Tensor  # (1, C, H/2, W/2·2), bool: of two rows
-    right: Tensor  # (1, C, H/2, W/2), bool: of two columns, after the rows
+    which: Tensor  # (1, C, H/2, W/2), 8 bits: of the four, row by row; the first of equal ones
     size: tuple[int, int]
+
+
+class _Job(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("whole", "halved", "which")),
+        *((name, ctypes.c_long) for name in ("rows", "width", "channels")),
+    ]
 
 
 def halve(x: Tensor) -> tuple[Tensor, Choice]:
     """The maxima of a map (1, C, H, W); an odd last row or column is left out."""
     height, width = x.shape[2:]
+    if loops := _loops(x):
+        x = laid(x, True)
+        halved = blank(x, (height // 2, width // 2))
+        which = torch.empty_like(halved, dtype=torch.uint8)
+        job = _Job(*(each.data_ptr() for each in (x, halved, which)), height, width, x.shape[1])
+        native.run(loops.halve, job, x, halved, which)
+        return halved, Choice(which, (height, width))
     even = x[..., : height // 2 * 2, : width // 2 * 2]
     top, bottom = even[..., 0::2, :], even[..., 1::2, :]
-    rows = torch.maximum(top, bottom)
+    rows, lower = torch.maximum(top, bottom), bottom > top
     left, right = rows[..., 0::2], rows[..., 1::2]
-    return torch.maximum(left, right), Choice(bottom > top, right > left, (height, width))
+    across = right > left
+    low = torch.where(across, lower[..., 1::2], lower[..., 0::2])
+    which = low.to(torch.uint8).mul_(2).add_(across)
+    return torch.maximum(left, right), Choice(which, (height, width))
 
 
 def join(parts: Sequence[tuple[Tensor, Choice]]) -> tuple[Tensor, Choice]:
@@ -38,8 +56,8 @@ def join(parts: Sequence[tuple[Tensor, Choice]]) -> tuple[Tensor, Choice]:
     # Of a last row alone nothing remains, and nothing lies in memory in no particular way.
     parts = [part for part in parts if part[0].numel()] or parts[:1]
     halves, choices = zip(*parts, strict=True)
-    lower, right = (_above_each_other([each[k] for each in choices]) for k in (0, 1))
-    return _above_each_other(halves), Choice(lower, right, (height, choices[0].size[1]))
+    which = _above_each_other([choice.which for choice in choices])
+    return _above_each_other(halves), Choice(which, (height, choices[0].size[1]))
 
 
 def _above_each_other(parts: Sequence[Tensor]) -> Tensor:
@@ -51,19 +69,27 @@ def halve_back(gradient: Tensor, choice: Choice, rows: tuple[int, int] | None = 
     height, width = choice.size
     top, bottom = rows or (0, height)
     first, last = top // 2, -(-bottom // 2)  # of what was halved
-    gradient, lower, right = (x[:, :, first:last] for x in (gradient, *choice[:2]))
+    gradient, which = (x[:, :, first:last] for x in (gradient, choice.which))
     height = min(2 * last, height) - 2 * first
     whole = blank(gradient, (height, width))
     if height % 2 or width % 2:
         whole.zero_()
-    even = whole[..., : height // 2 * 2, : width // 2 * 2]
-    both = torch.empty_like(lower, dtype=gradient.dtype)
-    _split(gradient, right, both[..., 0::2], both[..., 1::2])
-    _split(both, lower, even[..., 0::2, :], even[..., 1::2, :])
+    if (loops := _loops(gradient)) and is_interleaved(whole):
+        held = whole, laid(gradient, True), laid(which, True)
+        job = _Job(*(each.data_ptr() for each in held), height, width, gradient.shape[1])
+        native.run(loops.halve_back, job, *held)
+    else:
+        for k in range(4):
+            place = whole[..., k // 2 : height // 2 * 2 : 2, k % 2 : width // 2 * 2 : 2]
+            torch.mul(gradient, which == k, out=place)
     return whole[:, :, top - 2 * first : bottom - 2 * first]
 
 
-def _split(gradient: Tensor, second: Tensor, one: Tensor, other: Tensor) -> None:
-    """Write a gradient to the place it came from and 0 to the other, without a map between."""
-    torch.mul(gradient, second, out=other)
-    torch.sub(gradient, other, out=one)
+def _loops(x: Tensor) -> ctypes.CDLL | None:
+    """Compiled ones, where they suit a map."""
+    suits = x.device.type == "cpu" and x.dtype == torch.float32 and is_interleaved(x)
+    return (
+        native.library()
+        if suits and x.shape[0] == 1 and x.shape[1] % native.MULTIPLE == 0
+        else None
+    )

@@ -158,8 +158,8 @@ class _Passage:
             sign = pack(self.sign)
         if self.choice is None:
             return _Packed(sign, None)
-        lower, right, size = self.choice
-        return _Packed(sign, (pack(lower), pack(right), size))
+        which, size = self.choice
+        return _Packed(sign, (pack(which > 1), pack((which & 1).bool()), size))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ class _Packed:
         if self.choice is None:
             return _Passage(sign, None)
         lower, right, size = self.choice
-        return _Passage(sign, Choice(unpack(lower), unpack(right), size))
+        which = unpack(lower).to(torch.uint8).mul_(2).add_(unpack(right))
+        return _Passage(sign, Choice(which, size))
 
 
 @dataclass
