@@ -13,7 +13,7 @@ import impasto
 from impasto import api, feedforward, imagefile
 from impasto.discrepancies import discrepancy
 from impasto.maths.linalg import flat
-from impasto.networks import convolution, decoders
+from impasto.networks import checkpoints, convolution, decoders, vgg
 from impasto.objective import points_of
 from impasto.recipe import FEED_FORWARD, Recipe
 from impasto.types import ImpastoError
@@ -135,6 +135,12 @@ def test_the_result_is_nearer_to_the_style(encoder, ours, method):
     assert 0 <= images[-1].min() <= images[-1].max() <= 1
 
 
+def ordinary(monkeypatch):
+    """An encoder by torch's own convolutions: the rounding of others depends on the block."""
+    monkeypatch.setattr(convolution, "winograd", lambda: None)
+    return vgg.build(checkpoints.load(), interleaved=False)
+
+
 @pytest.mark.parametrize(
     ("method", "layers"),
     [
@@ -144,16 +150,16 @@ def test_the_result_is_nearer_to_the_style(encoder, ours, method):
         ("adain", ("relu5_1", "relu4_1")),
     ],
 )
-def test_blocks_give_what_the_whole_gives(encoder, ours, monkeypatch, method, layers):
-    monkeypatch.setattr(convolution, "winograd", lambda: None)  # its rounding depends on the block
+def test_blocks_give_what_the_whole_gives(ours, monkeypatch, method, layers):
+    encoder = ordinary(monkeypatch)
     content, style = sample("coffee", 270), sample("cypresses", 140)
     run = passes(encoder, ours, method=method, layers=layers)
     whole, parts = (last(run(content, style, side=side)) for side in (None, 128))
     assert (whole - parts).abs().max() < 2e-3
 
 
-def test_blocks_of_the_original(encoder, original, monkeypatch):
-    monkeypatch.setattr(convolution, "winograd", lambda: None)
+def test_blocks_of_the_original(original, monkeypatch):
+    encoder = ordinary(monkeypatch)
     content, style = sample("coffee", 270), sample("cypresses", 140)
     run = passes(encoder, original, method="adain")
     whole, parts = (last(run(content, style, side=side)) for side in (None, 128))

@@ -69,7 +69,9 @@ def trail_bytes(taps: Iterable[str]) -> float:
         name = names[number]
         count = len(wanted & {name, name.replace("conv", "relu")})
         halved = number < deepest and names[number + 1].endswith("_1")
-        total += (4 * count + (not count or halved) / 8) * CHANNELS[name] / stride_of(name) ** 2
+        # Of four positions that were halved to one, two bits say which, and one its sign.
+        bits = 3 / 4 if halved else float(not count)
+        total += (4 * count + bits / 8) * CHANNELS[name] / stride_of(name) ** 2
     return total
 
 
