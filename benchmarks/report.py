@@ -105,8 +105,8 @@ def speed(bench: dict[str, Any]) -> str:
         "the way back needs.",
         "",
         "The gradient by blocks is compared under ordinary convolutions. Otherwise rounding may "
-        "decide between equal maxima in flat parts of a picture, and Winograd's algorithm rounds blocks in "
-        "another way than the whole. By the routes that the program takes, blocks differ from the "
+        "decide between equal maxima in flat parts of a picture, and Winograd's algorithm rounds "
+        "blocks in another way than the whole. By the routes that the program takes, blocks differ from the "
         "whole, and the whole from double precision, by",
         "",
         *(
