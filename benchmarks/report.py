@@ -106,8 +106,8 @@ def speed(bench: dict[str, Any]) -> str:
         "",
         "The gradient by blocks is compared under ordinary convolutions. Otherwise rounding may "
         "decide between equal maxima in flat parts of a picture, and Winograd's algorithm rounds "
-        "blocks in another way than the whole. By the routes that the program takes, blocks differ from the "
-        "whole, and the whole from double precision, by",
+        "blocks in another way than the whole. By the routes that the program takes, blocks differ "
+        "from the whole, and the whole from double precision, by",
         "",
         *(
             f"{number}. {fast['blocks against whole']:.1e} and {fast['whole against double']:.1e} "
