@@ -356,7 +356,8 @@ def test_loops_give_the_sums_and_the_slopes_of_the_plain_formula(
         leaf = points.detach().requires_grad_()
         sums, _ = moments.power_sums(leaf, order, activation=activation, about=about)
         size = torch.stack([(u**k).abs().flatten(0, -2).sum(0) for k in range(1, order + 1)])
-        assert ((sums - expected).abs() <= 2e-5 * size + 1e-30).all()
+        # A power multiplies the error of what it is taken of.
+        assert ((sums - expected).abs() <= 1e-6 * max(order, 20) * size + 1e-30).all()
         (found,) = torch.autograd.grad(sums, leaf, slopes)
         assert (found - slope).norm() <= 2e-5 * slope.norm()
         onto = torch.ones_like(frame)[inside]

@@ -300,6 +300,7 @@ def test_no_memory_to_work_in_is_an_error():
 def test_halving_by_loops_is_that_of_torch(size):
     x = torch.randn(1, 32, *size, generator=torch.Generator().manual_seed(8))
     x[:, :16] = x[:, :16].round()  # with equal ones
+    x[:, 16:] = torch.randperm(x[:, 16:].numel()).view(x[:, 16:].shape) / 100  # without
     halved, choice = pooling.halve(laid(x, True))
     expected, other = pooling.halve(x)
     assert torch.equal(halved, expected)
@@ -313,20 +314,56 @@ def test_halving_by_loops_is_that_of_torch(size):
 
 
 @compiled
+@pytest.mark.parametrize("size", [(1, 1), (2, 2), (3, 8), (9, 7), (37, 22), (50, 41)])
+@pytest.mark.parametrize("channels", [(64, 128), (256, 512)])
+def test_halved_on_the_way_is_halved_afterwards(size, channels):
+    generator = torch.Generator().manual_seed(11)
+    incoming, outgoing = channels
+    kernel = winograd.Kernel.of(torch.randn(outgoing, incoming, 3, 3, generator=generator))
+    x = laid(torch.randn(1, incoming, *size, generator=generator), True)
+    bias = torch.randn(outgoing, generator=generator)
+    expected, choice = pooling.halve(kernel.convolve(x, bias, rectify=True))
+    halved, other = kernel.halved(x, bias, rectify=True)
+    assert torch.equal(halved, expected)
+    assert torch.equal(other.which, choice.which)
+    assert other.size == size
+    slope = laid(torch.randn(expected.shape, generator=generator), True)
+    back = kernel.back(pooling.halve_back(slope, choice), x)
+    assert torch.equal(kernel.back(slope, x, choice=choice), back)
+    top = min(2, size[0] - 1) // 2 * 2
+    part = kernel.back(slope, x[:, :, top:], choice=choice, rows=(top, size[0]))
+    assert (part - back[:, :, top:]).norm() <= 3e-5 * back.norm()
+
+
+@compiled
 def test_bands_of_loops_are_the_whole(monkeypatch):
     generator = torch.Generator().manual_seed(7)
     kernel = laid(torch.randn(256, 128, 3, 3, generator=generator), True)
     layer = convolution.Frozen(kernel, torch.randn(256, generator=generator))
     x = laid(torch.randn(1, 128, 37, 22, generator=generator), True)
     halved, choice = layer.halved(x, rectify=True)
-    whole = halved, layer.back(halved, choice, sign=x)
+    back = layer.back(halved, choice)
     monkeypatch.setattr(convolution, "LARGEST_BAND", 384 * 22 * 12)
     monkeypatch.setattr(convolution, "FEWEST_ROWS", 12)
-    parts = layer.halved(x, rectify=True)[0], layer.back(halved, choice, sign=x)
-    assert len(list(layer.bands(convolution._rows_of(x, True)))) == 4
-    for ours, theirs in zip(parts, whole, strict=True):
-        assert is_interleaved(ours)
-        assert (ours - theirs).norm() < 1e-5 * theirs.norm()
+    parts = list(layer.bands_halved(convolution._rows_of(x, True)))
+    assert len(parts) == 4
+    assert torch.equal(pooling.join(parts)[0], halved)
+    assert torch.equal(torch.cat(list(layer.bands_back(halved, choice)), 2), back)
+    slope = layer(x, rectify=True)
+    assert torch.equal(torch.cat(list(layer.bands_back(slope, None)), 2), layer.back(slope))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 5), (20, 17), (40, 33)])
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_the_gradient_in_an_image_from_bands(size, interleaved):
+    generator = torch.Generator().manual_seed(12)
+    kernel = torch.randn(64, 3, 3, 3, generator=generator)
+    image = torch.randn(1, 3, *size, generator=generator, requires_grad=True)
+    wanted = torch.randn(1, 64, *size, generator=generator)
+    (slope,) = torch.autograd.grad(F.conv2d(image, kernel, padding=1), image, wanted)
+    layer = convolution.Frozen(laid(kernel, interleaved), torch.zeros(64))
+    bands = (laid(band, interleaved) for band in wanted.split(12, 2))
+    assert (layer.to_few(bands, size) - slope).norm() < 1e-5 * slope.norm()
 
 
 def test_the_encoder_is_the_same_however_its_maps_lie():
@@ -343,8 +380,8 @@ def test_the_encoder_is_the_same_however_its_maps_lie():
         slopes.append(torch.autograd.grad(sum(x.square().mean() for x in maps.values()), leaf)[0])
     for ours, theirs in zip(*found, strict=True):
         assert (ours - theirs).norm() < 1e-4 * theirs.norm()
-    # Rounding decides between equal maxima.
-    assert (slopes[0] - slopes[1]).norm() < 0.05 * slopes[0].norm()
+    # Rounding may choose between nearly equal maxima, but hardly does.
+    assert (slopes[0] - slopes[1]).norm() < 0.005 * slopes[0].norm()
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 10), (10, 7), (9, 9), (2, 2)])
@@ -364,6 +401,16 @@ def test_of_equal_values_one_gets_the_gradient():
     back = pooling.halve_back(torch.ones_like(found), choice)
     assert back.sum() == 4
     assert set(back.unique().tolist()) == {0.0, 1.0}
+
+
+def test_of_nearly_equal_values_the_first_gets_the_gradient():
+    """Rounding is another in a block than in the whole; in double precision there is hardly any."""
+    x = torch.tensor([[1.0, 1.0 + 1e-6], [1.0 - 1e-6, 0.5]])[None, None]
+    for form in (x, x.expand(1, 64, 2, 2).contiguous(memory_format=torch.channels_last)):
+        most, choice = pooling.halve(form)
+        assert (most == x.max()).all()
+        assert (choice.which == 0).all()
+    assert pooling.halve(x.double())[1].which == 1
 
 
 @pytest.mark.parametrize(

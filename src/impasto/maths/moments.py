@@ -22,7 +22,7 @@ from impasto.types import ImpastoError, Points
 BLOCK = 1 << 20  # numbers that are worked on at a time: few enough for the cache, many for threads
 ROW, STRETCHES = 64, 64  # of compiled loops: points of a row, and parts that workers share
 WIDE = 1 << 13  # numbers of points side by side that are worked on as one row
-SAMPLE = 1 << 12  # points that tell about where the mean is
+SAMPLE = 1 << 10  # points that tell about where the mean is
 GOLDEN = 0.618034  # whose multiples are nowhere dense and nowhere sparse, without their whole part
 # Some processors take a hundred times as long for numbers below 1e-38. What has fallen below the
 # root of that is 0 to the next powers, where there are many and they are in single precision.

@@ -1,7 +1,5 @@
 /* Maps halved by the maximum of 2 x 2 positions, and the way back. */
-#include "vectors.h"
-
-typedef uint8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+#include "halving.h"
 
 struct halving {
     float *whole;   /* (rows, width, channels) */
@@ -10,23 +8,16 @@ struct halving {
     long rows, width, channels;
 };
 
-/* What one worker does: pairs of rows. The first of equal ones is the maximum. */
+/* What one worker does: pairs of rows. */
 EXPORT int halve(const struct halving *job, long *counter) {
     const long c = job->channels, row = job->width * c, half = job->width / 2 * c;
     for (long y = next(counter); y < job->rows / 2; y = next(counter))
         for (long x = 0; x < job->width / 2; x++) {
             const float *top = job->whole + 2 * y * row + 2 * x * c, *bottom = top + row;
             const long at = y * half + x * c;
-            for (long k = 0; k < c; k += LANES) {
-                const vec a = load(top + k), b = load(top + c + k);
-                const vec d = load(bottom + k), e = load(bottom + c + k);
-                const ivec left = d > a, right = e > b;
-                const vec p = chosen(left, d, a), q = chosen(right, e, b);
-                const ivec across = q > p;
-                const ivec low = (across & right) | (~across & left);
-                store(job->halved + at + k, chosen(across, q, p));
-                *(bytes *)(job->which + at + k) = __builtin_convertvector((low & 2) | (across & 1), bytes);
-            }
+            for (long k = 0; k < c; k += LANES)
+                store(job->halved + at + k, maximum(load(top + k), load(top + c + k), load(bottom + k),
+                                                    load(bottom + c + k), job->which + at + k));
         }
     return 0;
 }

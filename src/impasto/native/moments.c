@@ -7,7 +7,6 @@
 #include "vectors.h"
 
 #if defined(__SSE__)
-#include <xmmintrin.h>
 #define QUICK_NEAR_ZERO _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON), _mm_setcsr(_mm_getcsr() | 0x40)
 #define STATE _mm_getcsr()
 #define RESTORE(state) _mm_setcsr(state)
@@ -34,22 +33,19 @@ struct moments {
     long add;               /* to what is there, or write over it */
 };
 
-/* 1 / (1 + exp(-x)): a power of 2 whose fraction is a polynomial. */
+/* 1 / (1 + exp(-x)): a power of 2 whose fraction is a polynomial. Added to a large number the whole
+ * part stands in the lowest bits of the sum, where shifting finds the exponent. */
 INLINE vec sigmoid(vec x) {
-    vec t = x * all(-1.44269504f);
-    t = larger(t, all(-125.f));
-    t = -larger(-t, all(-125.f));
-    const vec whole = (t + all(12582912.f)) - all(12582912.f), f = t - whole;
-    vec p = all(1.5252734e-5f);
-    p = p * f + all(1.5403530e-4f);
-    p = p * f + all(1.3333558e-3f);
-    p = p * f + all(9.6181291e-3f);
-    p = p * f + all(5.5504109e-2f);
-    p = p * f + all(2.4022651e-1f);
-    p = p * f + all(6.9314718e-1f);
+    const vec t = smaller(larger(x * all(-1.44269504f), all(-125.f)), all(125.f));
+    const vec large = all(12582912.f + 127.f), whole = t + large, f = t - (whole - large);
+    vec p = all(1.5353355e-4f);
+    p = p * f + all(1.3398875e-3f);
+    p = p * f + all(9.6184374e-3f);
+    p = p * f + all(5.5503325e-2f);
+    p = p * f + all(2.4022648e-1f);
+    p = p * f + all(6.9314720e-1f);
     p = p * f + all(1.f);
-    const ivec exponent = (__builtin_convertvector(whole, ivec) + 127) << 23;
-    return all(1.f) / (all(1.f) + p * (vec)exponent);
+    return all(1.f) / (all(1.f) + p * (vec)((ivec)whole << 23));
 }
 
 INLINE vec centered(const struct moments *job, const float *from, long c, vec pivot, const int activate) {
@@ -73,6 +69,8 @@ INLINE void add_powers(const struct moments *job, const float *from, long count,
             vec u[AT_ONCE], power[AT_ONCE];
             for (int i = 0; i < AT_ONCE; i++)
                 power[i] = u[i] = centered(job, from + (n + i) * d, c, pivot, activate);
+            for (int i = 0; i < AT_ONCE; i++)
+                __builtin_prefetch(from + (n + i + count) * d + c, 0, 2); /* what comes next */
             for (long k = 0;; k++) {
                 found[k] += (power[0] + power[1]) + (power[2] + power[3]);
                 if (k + 1 == job->order)
@@ -104,6 +102,10 @@ INLINE void add_slopes(const struct moments *job, const float *from, long count,
             vec u[AT_ONCE], value[AT_ONCE];
             for (int i = 0; i < AT_ONCE; i++)
                 u[i] = centered(job, from + (n + (i < some ? i : 0)) * d, c, pivot, activate);
+            for (int i = 0; i < AT_ONCE; i++) {
+                __builtin_prefetch(from + (n + i + count) * d + c, 0, 2); /* what comes next */
+                __builtin_prefetch(to + (n + i + count) * d + c, 1, 2);
+            }
             for (int i = 0; i < AT_ONCE; i++)
                 value[i] = load(job->terms + (job->order - 1) * d + c);
             for (long k = job->order - 2; k >= 0; k--) {

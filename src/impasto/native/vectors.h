@@ -20,6 +20,10 @@
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
 
@@ -27,7 +31,18 @@ INLINE vec load(const float *from) { return *(const vec *)from; }
 INLINE void store(float *to, vec x) { *(vec *)to = x; }
 INLINE vec all(float x) { return x - (vec){0}; }
 INLINE vec chosen(ivec where, vec x, vec y) { return (vec)((where & (ivec)x) | (~where & (ivec)y)); }
+
+/* Compilers see no maximum in a comparison and a choice. */
+#if LANES == 16
+INLINE vec larger(vec x, vec y) { return (vec)_mm512_max_ps((__m512)x, (__m512)y); }
+INLINE vec smaller(vec x, vec y) { return (vec)_mm512_min_ps((__m512)x, (__m512)y); }
+#elif LANES == 8
+INLINE vec larger(vec x, vec y) { return (vec)_mm256_max_ps((__m256)x, (__m256)y); }
+INLINE vec smaller(vec x, vec y) { return (vec)_mm256_min_ps((__m256)x, (__m256)y); }
+#else
 INLINE vec larger(vec x, vec y) { return chosen(x > y, x, y); }
+INLINE vec smaller(vec x, vec y) { return chosen(x < y, x, y); }
+#endif
 
 INLINE ivec widened(const uint8_t *from) {
     typedef uint8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));

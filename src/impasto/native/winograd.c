@@ -7,12 +7,8 @@
  * tiles -2 and -1/2 as well, are closed under inversion: the flipped kernel, which the gradient needs,
  * has at p the value of the kernel at 1/p, so the same transformed kernel serves both ways.
  */
-#include "vectors.h"
-
-#define ROWS_AT_ONCE (LANES == 16 ? 14 : LANES == 8 ? 6 : 8) /* of a product, in registers */
-#define PANEL (2 * LANES)                                   /* columns of a product at once */
-#define DEPTH 256                                           /* terms summed up in registers */
-#define LINE 16                                             /* floats of a line of the cache */
+#include "halving.h"
+#include "product.h"
 
 struct convolution {
     const float *input; /* (rows, width, in) */
@@ -20,6 +16,9 @@ struct convolution {
     const float *bias;  /* (out), or none */
     const float *sign;  /* (height, width, out): where it is not positive, the output is 0; or none */
     const uint8_t *passes; /* the same as bools; or none */
+    const uint8_t *origin; /* (rows / 2, width / 2, in): the input is the gradient in the maxima of
+                              four, and these are where they came from; or none */
+    uint8_t *which; /* (height / 2, width / 2, out): the output is halved, and these tell so; or none */
     float *output;      /* (height, width, out) */
     long rows, width, in, out, height;
     long above;   /* rows of zeros above the input */
@@ -81,16 +80,55 @@ INLINE void between_6(const vec *m, int s, vec *o, int t) {
 
 static const int INVERSE_6[] = {5, 1, 2, 4, 3, 0}, INVERSE_8[] = {7, 1, 2, 5, 6, 3, 4, 0};
 
-/* The values of one tile: `places` are its positions, or zeros beyond the border. */
-INLINE void transform_tile(const int side, const float *const *places, long channels, int rectify,
-                           float *to, long apart) {
-    vec d[64], r[64];
-    for (long c = 0; c < channels; c += LANES) {
+enum way { AS_IT_IS, RECTIFIED, SPREAD }; /* how the input is read */
+
+/* Where the positions of a tile are, or zeros beyond the border; of what was halved, where those of
+ * its maxima are that reach into the tile, which begins in the middle of one. */
+INLINE void find(const struct convolution *job, const int side, const int way, long top, long left,
+                 const float *zeros, const float **places, const uint8_t **origins) {
+    const int half = way == SPREAD, count = half ? side / 2 + 1 : side;
+    const long rows = job->rows >> half, width = job->width >> half;
+    for (int y = 0; y < count; y++)
+        for (int x = 0; x < count; x++) {
+            const long row = (top >> half) + y, column = (left >> half) + x;
+            const int inside = row >= 0 && row < rows && column >= 0 && column < width;
+            const long at = (row * width + column) * job->in;
+            places[y * count + x] = inside ? job->input + at : zeros;
+            if (half)
+                origins[y * count + x] = inside ? job->origin + at : (const uint8_t *)zeros;
+        }
+}
+
+/* Some channels of a tile. */
+INLINE void read(const int side, const int way, const float *const *places,
+                 const uint8_t *const *origins, long c, vec *d) {
+    if (way != SPREAD)
         for (int k = 0; k < side * side; k++) {
             d[k] = load(places[k] + c);
-            if (rectify)
+            if (way == RECTIFIED)
                 d[k] = larger(d[k], (vec){0});
         }
+    else
+        for (int y = -1; y <= side; y += 2)
+            for (int x = -1; x <= side; x += 2) {
+                const int k = (y + 1) / 2 * (side / 2 + 1) + (x + 1) / 2;
+                const vec gradient = load(places[k] + c);
+                const ivec origin = widened(origins[k] + c);
+                for (int q = 0; q < 4; q++)
+                    if (y + q / 2 >= 0 && y + q / 2 < side && x + q % 2 >= 0 && x + q % 2 < side)
+                        d[(y + q / 2) * side + x + q % 2] = chosen(origin == q, gradient, (vec){0});
+            }
+}
+
+/* The values of one tile. */
+INLINE void transform_tile(const struct convolution *job, const int side, const int way, long top,
+                           long left, const float *zeros, float *to, long apart) {
+    const float *places[64];
+    const uint8_t *origins[64];
+    vec d[64], r[64];
+    find(job, side, way, top, left, zeros, places, origins);
+    for (long c = 0; c < job->in; c += LANES) {
+        read(side, way, places, origins, c, d);
         for (int row = 0; row < side; row++)
             if (side == 8)
                 values_8(d + row * 8, 1, r + row * 8, 1);
@@ -104,6 +142,23 @@ INLINE void transform_tile(const int side, const float *const *places, long chan
         for (int k = 0; k < side * side; k++)
             store(to + k * apart + c, d[k]);
     }
+}
+
+/* One position of the output. */
+INLINE void put(const struct convolution *job, long row, long column, long c, vec value) {
+    const long at = (row * job->width + column) * job->out + c;
+    if (job->sign)
+        value = chosen(load(job->sign + at) > (vec){0}, value, (vec){0});
+    if (job->passes)
+        value = chosen(widened(job->passes + at) != (ivec){0}, value, (vec){0});
+    store(job->output + at, value);
+}
+
+/* The maximum of four. */
+INLINE void put_halved(const struct convolution *job, long row, long column, long c, vec a, vec b,
+                       vec d, vec e) {
+    const long at = (row / 2 * (job->width / 2) + column / 2) * job->out + c;
+    store(job->output + at, maximum(a, b, d, e, job->which + at));
 }
 
 /* The output of one tile, as far as it lies within the map. */
@@ -127,50 +182,30 @@ INLINE void interpolate_tile(const struct convolution *job, const int side, cons
             else
                 between_6(r + row * 6, 1, o + row * 4, 1);
         const vec bias = job->bias ? load(job->bias + c) : (vec){0};
-        for (long y = 0; y < down; y++)
-            for (long x = 0; x < across; x++) {
-                const long at = ((top + y) * job->width + left + x) * job->out + c;
-                vec value = o[y * out + x] + bias;
-                if (job->sign)
-                    value = chosen(load(job->sign + at) > (vec){0}, value, (vec){0});
-                if (job->passes)
-                    value = chosen(widened(job->passes + at) != (ivec){0}, value, (vec){0});
-                store(job->output + at, value);
-            }
+        for (int k = 0; k < out * out; k++)
+            o[k] += bias;
+        if (job->which) {
+            for (long y = 0; y + 1 < down; y += 2)
+                for (long x = 0; x + 1 < across; x += 2) {
+                    const vec *of = o + y * out + x;
+                    put_halved(job, top + y, left + x, c, of[0], of[1], of[out], of[out + 1]);
+                }
+        } else
+            for (long y = 0; y < down; y++)
+                for (long x = 0; x < across; x++)
+                    put(job, top + y, left + x, c, o[y * out + x]);
     }
-}
-
-/* Some rows (count <= ROWS_AT_ONCE) of a product a b, added to what is there or not. */
-INLINE void product(const int count, const float *a, long apart, const float *b, long depth,
-                    float *c, long width, int add) {
-    vec sum[ROWS_AT_ONCE][2];
-    for (int r = 0; r < count; r++)
-        for (int k = 0; k < 2; k++)
-            sum[r][k] = add ? load(c + r * width + k * LANES) : (vec){0};
-    for (long d = 0; d < depth; d++) {
-        const vec b0 = load(b + d * PANEL), b1 = load(b + d * PANEL + LANES);
-#pragma GCC unroll 16
-        for (int r = 0; r < count; r++) {
-            const vec x = all(a[r * apart + d]);
-            sum[r][0] += x * b0;
-            sum[r][1] += x * b1;
-        }
-    }
-    for (int r = 0; r < count; r++)
-        for (int k = 0; k < 2; k++)
-            store(c + r * width + k * LANES, sum[r][k]);
 }
 
 /* (tiles, in) times (in, out): the kernel comes in panels. */
 static void multiply(const float *a, long tiles, long in, const float *panels, float *c, long out) {
-    for (long first = 0; first < in; first += DEPTH) {
-        const long depth = in - first < DEPTH ? in - first : DEPTH;
+    for (long first = 0; first < in; first += DEPTH)
         for (long k = 0; k < out; k += PANEL) {
-            const float *b = panels + k * in + first * PANEL;
-            for (long t = 0; t < tiles; t += ROWS_AT_ONCE)
-                product(ROWS_AT_ONCE, a + t * in + first, in, b, depth, c + t * out + k, out, first > 0);
+            const float *b = panels + k * in + first * PANEL, *ahead = b + in * PANEL;
+            if (k + PANEL == out) /* the next terms, or what comes behind this kernel */
+                ahead = first + DEPTH < in ? panels + (first + DEPTH) * PANEL : panels + in * out;
+            multiply_panel(a, tiles, in, first, b, c + k, out, ahead, PANEL * PANEL);
         }
-    }
 }
 
 /* LANES columns of LANES rows, as rows. */
@@ -200,52 +235,53 @@ static void turn(const float *kernel, long in, long out, long first, float *to) 
             }
 }
 
-static void multiply_turned(const float *a, long tiles, long in, const float *panels, float *c, long out, float *panel) {
+/* The same by a kernel (out, in) in panels; the next one is at another place. */
+static void multiply_turned(const float *a, long tiles, long in, const float *panels, float *c,
+                            long out, float *panel, const float *next) {
     for (long k = 0; k < out; k += PANEL) {
+        const float *ahead = k + PANEL < out ? panels + (k + PANEL) * PANEL : next;
         turn(panels, in, out, k, panel);
-        for (long first = 0; first < in; first += DEPTH) {
-            const long depth = in - first < DEPTH ? in - first : DEPTH;
-            for (long t = 0; t < tiles; t += ROWS_AT_ONCE)
-                product(ROWS_AT_ONCE, a + t * in + first, in, panel + first * PANEL, depth, c + t * out + k, out, first > 0);
-        }
+        for (long first = 0; first < in; first += DEPTH)
+            multiply_panel(a, tiles, in, first, panel + first * PANEL, c + k, out,
+                           ahead + first * out, PANEL * out);
     }
+}
+
+/* The kernel at a point, the flipped one at the inverse of it. */
+INLINE const float *kernel_at(const struct convolution *job, const int side, long point) {
+    const int *inverse = side == 8 ? INVERSE_8 : INVERSE_6;
+    if (job->flipped)
+        point = inverse[point / side] * side + inverse[point % side];
+    return job->kernel + point * job->in * job->out;
 }
 
 INLINE void work(const struct convolution *job, const int side, long *counter, float *values,
                  float *products, float *panel, const float *zeros) {
-    const int out = side - 2;
+    const int out = side - 2, points = side * side;
     const long across = (job->width + out - 1) / out, down = (job->height + out - 1) / out;
     const long tiles = across * down;
-    const long padded = (job->block + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE * ROWS_AT_ONCE;
-    const long apart_in = padded * job->in + LINE, apart_out = padded * job->out + LINE;
-    const int *inverse = side == 8 ? INVERSE_8 : INVERSE_6;
+    const long apart_in = job->block * job->in + LINE, apart_out = job->block * job->out + LINE;
     for (long first = next(counter) * job->block; first < tiles; first = next(counter) * job->block) {
         const long count = tiles - first < job->block ? tiles - first : job->block;
         for (long t = 0; t < count; t++) {
             const long top = (first + t) / across * out - job->above, left = (first + t) % across * out - 1;
-            const float *places[64];
-            for (int y = 0; y < side; y++)
-                for (int x = 0; x < side; x++) {
-                    const long row = top + y, column = left + x;
-                    const int inside = row >= 0 && row < job->rows && column >= 0 && column < job->width;
-                    places[y * side + x] = inside ? job->input + (row * job->width + column) * job->in : zeros;
-                }
-            if (job->rectify)
-                transform_tile(side, places, job->in, 1, values + t * job->in, apart_in);
+            float *to = values + t * job->in;
+            if (job->origin)
+                transform_tile(job, side, SPREAD, top, left, zeros, to, apart_in);
+            else if (job->rectify)
+                transform_tile(job, side, RECTIFIED, top, left, zeros, to, apart_in);
             else
-                transform_tile(side, places, job->in, 0, values + t * job->in, apart_in);
+                transform_tile(job, side, AS_IT_IS, top, left, zeros, to, apart_in);
         }
-        for (int y = 0; y < side; y++)
-            for (int x = 0; x < side; x++) {
-                const long point = y * side + x;
-                const float *from = values + point * apart_in;
-                float *to = products + point * apart_out;
-                if (job->flipped) {
-                    const float *kernel = job->kernel + (inverse[y] * side + inverse[x]) * job->in * job->out;
-                    multiply_turned(from, count, job->in, kernel, to, job->out, panel);
-                } else
-                    multiply(from, count, job->in, job->kernel + point * job->in * job->out, to, job->out);
-            }
+        for (long point = 0; point < points; point++) {
+            const float *from = values + point * apart_in, *kernel = kernel_at(job, side, point);
+            float *to = products + point * apart_out;
+            if (job->flipped) {
+                const float *next = kernel_at(job, side, (point + 1) % points);
+                multiply_turned(from, count, job->in, kernel, to, job->out, panel, next);
+            } else
+                multiply(from, count, job->in, kernel, to, job->out);
+        }
         for (long t = 0; t < count; t++)
             interpolate_tile(job, side, products + t * job->out, apart_out,
                              (first + t) / across * out, (first + t) % across * out);
@@ -255,21 +291,17 @@ INLINE void work(const struct convolution *job, const int side, long *counter, f
 /* What one worker does of a convolution; not 0 where there is no memory for it. */
 EXPORT int convolve(const struct convolution *job, long *counter) {
     const long points = job->side * job->side;
-    const long padded = (job->block + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE * ROWS_AT_ONCE;
-    const long numbers = points * (padded * (job->in + job->out) + 2 * LINE);
-    const long more = job->in * (PANEL + 1);
+    const long values = points * (job->block * job->in + LINE);
+    const long products = points * (job->block * job->out + LINE), panel = job->in * PANEL;
     float *memory = NULL;
-    if (posix_memalign((void **)&memory, 64, (numbers + more) * sizeof(float)))
+    if (posix_memalign((void **)&memory, 64, (values + products + panel + job->in) * sizeof(float)))
         return 1;
-    float *products = memory + points * (padded * job->in + LINE), *panel = memory + numbers;
-    float *zeros = panel + job->in * PANEL;
+    float *zeros = memory + values + products + panel;
     memset(zeros, 0, job->in * sizeof(float));
-    if (job->block < padded) /* rows that nobody reads, but numbers */
-        memset(memory, 0, points * (padded * job->in + LINE) * sizeof(float));
     if (job->side == 8)
-        work(job, 8, counter, memory, products, panel, zeros);
+        work(job, 8, counter, memory, memory + values, memory + values + products, zeros);
     else
-        work(job, 6, counter, memory, products, panel, zeros);
+        work(job, 6, counter, memory, memory + values, memory + values + products, zeros);
     free(memory);
     return 0;
 }

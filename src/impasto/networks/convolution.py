@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from impasto.maths.raster import blank, is_interleaved, laid
+from impasto.networks import colors
 from impasto.networks.pooling import Choice, halve, halve_back, join
 from impasto.networks.winograd import Kernel
 from impasto.networks.winograd import available as is_compiled
@@ -74,7 +75,9 @@ class Frozen:
 
     def halved(self, x: Tensor, *, rectify: bool = False) -> tuple[Tensor, Choice]:
         """The convolution of x or of relu(x), halved."""
-        return join(list(map(halve, self.bands(_rows_of(x, rectify)))))
+        if self._suits_loops(x):
+            return self._transformed.halved(x, self.bias, rectify=rectify)
+        return join(list(self.bands_halved(_rows_of(x, rectify))))
 
     def back(
         self, gradient: Tensor, choice: Choice | None = None, sign: Tensor | None = None
@@ -85,40 +88,73 @@ class Frozen:
         before that is wanted: it passes where the sign is positive.
         """
         if choice is None and self.weight.shape[1] <= FEW and sign is None:
-            return _to_few(iter([gradient]), (gradient.shape[2], gradient.shape[3]), self.weight)
-        if choice is None and self._suits_loops(gradient):
-            return self._transformed.back(gradient, sign)
+            return self.to_few(iter([gradient]), (gradient.shape[2], gradient.shape[3]))
+        if self._suits_loops(gradient):
+            return self._transformed.back(gradient, sign, choice=choice)
         source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
-        if not self._suits_loops(gradient):
-            bands = _bands(source, self._flipped, None, always=choice is not None)
-            return _joined(bands, source.size, sign)
-        # Of a gradient that halving chose from, there are some rows at a time.
-        whole = torch.empty(
-            (1, self.weight.shape[1], *source.size), memory_format=torch.channels_last
-        )
-        for top, bottom, edges in _cuts(source, self.weight):
-            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
-            seen = None if sign is None else sign[:, :, top:bottom]
-            self._transformed.back(rows, seen, edges=edges, out=whole[:, :, top:bottom])
-        return whole
+        bands = _bands(source, self._flipped, None, always=choice is not None)
+        return _joined(bands, source.size, sign)
 
     def bands(self, source: _Source) -> Iterator[Tensor]:
         """The convolution of a map from top to bottom, some rows at a time."""
         if not self._suits_loops(source.like):
             yield from _bands(source, self.weight, self.bias, always=True)
             return
-        for top, bottom, edges in _cuts(source, self.weight):
+        for top, bottom, edges in _cuts(source.size, self.weight):
             rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
             yield self._transformed.convolve(rows, self.bias, edges=edges)
 
-    def bands_back(self, source: _Source) -> Iterator[Tensor]:
-        """The gradient in the input, in the same way."""
+    def bands_halved(self, source: _Source) -> Iterator[tuple[Tensor, Choice]]:
+        """The same, each band halved."""
         if not self._suits_loops(source.like):
+            yield from map(halve, self.bands(source))
+            return
+        for top, bottom, edges in _cuts(source.size, self.weight):
+            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
+            yield self._transformed.halved(rows, self.bias, edges=edges)
+
+    def bands_back(self, gradient: Tensor, choice: Choice | None) -> Iterator[Tensor]:
+        """The gradient in the input, in the same way."""
+        if not self._suits_loops(gradient):
+            source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
             yield from _bands(source, self._flipped, None, always=True)
             return
-        for top, bottom, edges in _cuts(source, self.weight):
-            rows = source.rows(top - 1 + edges[0], bottom + 1 - edges[1])
-            yield self._transformed.back(rows, edges=edges)
+        size = (gradient.shape[2], gradient.shape[3]) if choice is None else choice.size
+        for top, bottom, _ in _cuts(size, self.weight):
+            yield self._transformed.back(gradient, choice=choice, rows=(top, bottom))
+
+    def to_few(self, bands: Iterator[Tensor], size: tuple[int, int]) -> Tensor:
+        """The gradient in an input of few channels, in much less than the time of a convolution.
+
+        It is asked for the one in the result from top to bottom.
+        """
+        height, width = size
+        total = self.weight.new_zeros((self.weight.shape[1], height + 2, width))
+        top = 0
+        for band in bands:
+            part = self._sent(band)
+            total[:, top : top + part.shape[1]] += part
+            top += band.shape[2]
+            del band, part  # before the next ones are made
+        return total[None, :, 1:-1]
+
+    def _sent(self, gradient: Tensor) -> Tensor:
+        """What some rows of the gradient give the input: (C, H + 2, W), with those around them."""
+        if _plain(gradient) and colors.suits(self.weight):
+            return colors.spread(gradient, self._panels)
+        # A matrix product gives what each position sends to the nine around it, some rows at a
+        # time, so that it is still in the cache when it is added up.
+        _, _, height, width = gradient.shape
+        few = self.weight.shape[1]
+        sends = self.weight.permute(2, 3, 1, 0).reshape(9 * few, -1)
+        total = gradient.new_zeros((few, height + 2, width + 2))
+        for number, rows in enumerate(gradient[0].split(ROWS, 1)):
+            sent = (sends @ rows.flatten(1)).view(3, 3, few, -1, width)
+            for down, across in itertools.product(range(3), repeat=2):
+                part = sent[down, across]
+                onto = total[:, number * ROWS + down :, across:]
+                onto[:, : part.shape[1], :width] += part
+        return total[:, :, 1:-1]
 
     def prepare(self) -> None:
         """Make the kernel of the way back."""
@@ -131,6 +167,10 @@ class Frozen:
     @functools.cached_property
     def _transformed(self) -> Kernel:
         return Kernel.of(self.weight)
+
+    @functools.cached_property
+    def _panels(self) -> Tensor:
+        return colors.panels(self.weight)
 
     @functools.cached_property
     def _has_loops(self) -> bool:
@@ -159,15 +199,13 @@ class Pair:
 
     def halved(self, x: Tensor, see: See) -> tuple[Tensor, Choice]:
         """The same, halved."""
-        bands = self.second.bands(self._source(x, see))
-        return join(list(map(halve, bands)))
+        return join(list(self.second.bands_halved(self._source(x, see))))
 
     def back(self, x: Tensor, gradient: Tensor, choice: Choice | None, alter: Alter) -> Tensor:
         """The gradient in x from the one in the result, or in what it was halved to.
 
         What comes back to rows of the map between is altered before it goes on.
         """
-        source = _rows_of(gradient, False) if choice is None else _rows_before(gradient, choice)
         top = 0
 
         def altered(band: Tensor) -> Tensor:
@@ -176,8 +214,8 @@ class Pair:
             rows = self._between(x, first, top)
             return alter(first, rows, threshold_backward(band, rows, 0))
 
-        bands = map(altered, self.second.bands_back(source))
-        return _to_few(bands, source.size, self.first.weight)
+        bands = map(altered, self.second.bands_back(gradient, choice))
+        return self.first.to_few(bands, (x.shape[2], x.shape[3]))
 
     def _source(self, x: Tensor, see: See) -> _Source:
         """The map between, rectified, and shown before that: its bands overlap."""
@@ -241,7 +279,7 @@ def _bands(
     fast = winograd() if suits else None
     convolve, rows = fast or _ordinary, height
     if fast or always:  # NNPACK's workspace is twice the size of what goes in and out
-        rows = _height(source, weight, TILE)
+        rows = _height(source.size, weight, TILE)
     for top in range(0, height, rows):
         above, bottom = min(top, OVERLAP), min(top + rows, height)
         # No name holds on to a band while the next one is made.
@@ -250,17 +288,17 @@ def _bands(
         ]
 
 
-def _cuts(source: _Source, weight: Tensor) -> Iterator[tuple[int, int, tuple[int, int]]]:
+def _cuts(size: tuple[int, int], weight: Tensor) -> Iterator[tuple[int, int, tuple[int, int]]]:
     """Bands of rows, from one to before another, and whether they are the first and the last."""
-    rows = _height(source, weight, TILES)
-    for top in range(0, source.size[0], rows):
-        bottom = min(top + rows, source.size[0])
-        yield top, bottom, (int(top == 0), int(bottom == source.size[0]))
+    rows = _height(size, weight, TILES)
+    for top in range(0, size[0], rows):
+        bottom = min(top + rows, size[0])
+        yield top, bottom, (int(top == 0), int(bottom == size[0]))
 
 
-def _height(source: _Source, weight: Tensor, tile: int) -> int:
+def _height(size: tuple[int, int], weight: Tensor, tile: int) -> int:
     """Rows of bands of about the same height, in whole tiles."""
-    height, width = source.size
+    height, width = size
     row = width * sum(weight.shape[:2])
     even = height / math.ceil(height * row / LARGEST_BAND)
     return math.ceil(max(even, min(FEWEST_ROWS, WIDEST * LARGEST_BAND / row)) / tile) * tile
@@ -272,28 +310,6 @@ def _plain(x: Tensor) -> bool:
 
 def _ordinary(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv2d(x, weight, bias, padding=1)
-
-
-def _to_few(bands: Iterator[Tensor], size: tuple[int, int], weight: Tensor) -> Tensor:
-    """The gradient in an input of few channels, in about half the time of a convolution.
-
-    It is asked for the one in the result from top to bottom. A matrix product gives what each
-    position sends to the nine around it, some rows at a time, so that it is still in the cache
-    when it is added up.
-    """
-    (height, width), few = size, weight.shape[1]
-    sends = weight.permute(2, 3, 1, 0).reshape(9 * few, -1)
-    total = weight.new_zeros((few, height + 2, width + 2))
-    top = 0
-    for band in bands:
-        for rows in band[0].split(ROWS, 1):
-            sent = (sends @ rows.flatten(1)).view(3, 3, few, -1, width)
-            for down, across in itertools.product(range(3), repeat=2):
-                part = sent[down, across]
-                total[:, top + down :, across:][:, : part.shape[1], :width] += part
-            top += rows.shape[1]
-        del band, rows, sent, part  # before the next ones are made
-    return total[None, :, 1:-1, 1:-1]
 
 
 def placed(kernel: Tensor) -> Tensor:

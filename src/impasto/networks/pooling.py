@@ -15,11 +15,13 @@ from torch import Tensor
 from impasto import native
 from impasto.maths.raster import blank, is_interleaved, laid
 
+NEARLY = 1e-4  # in single precision, about what Winograd's algorithm rounds by
+
 
 class Choice(NamedTuple):
     """Where the maxima came from."""
 
-    which: Tensor  # (1, C, H/2, W/2), 8 bits: of the four, row by row; the first of equal ones
+    which: Tensor  # (1, C, H/2, W/2), 8 bits: of the four, row by row
     size: tuple[int, int]
 
 
@@ -31,7 +33,11 @@ class _Job(ctypes.Structure):
 
 
 def halve(x: Tensor) -> tuple[Tensor, Choice]:
-    """The maxima of a map (1, C, H, W); an odd last row or column is left out."""
+    """The maxima of a map (1, C, H, W); an odd last row or column is left out.
+
+    They came from the first of those that are nearly as large: in flat parts of a picture rounding
+    would choose otherwise, and differently in a block than in the whole.
+    """
     height, width = x.shape[2:]
     if loops := _loops(x):
         x = laid(x, True)
@@ -41,13 +47,14 @@ def halve(x: Tensor) -> tuple[Tensor, Choice]:
         native.run(loops.halve, job, x, halved, which)
         return halved, Choice(which, (height, width))
     even = x[..., : height // 2 * 2, : width // 2 * 2]
-    top, bottom = even[..., 0::2, :], even[..., 1::2, :]
-    rows, lower = torch.maximum(top, bottom), bottom > top
-    left, right = rows[..., 0::2], rows[..., 1::2]
-    across = right > left
-    low = torch.where(across, lower[..., 1::2], lower[..., 0::2])
-    which = low.to(torch.uint8).mul_(2).add_(across)
-    return torch.maximum(left, right), Choice(which, (height, width))
+    four = [even[..., k // 2 :: 2, k % 2 :: 2] for k in range(4)]
+    most = torch.maximum(torch.maximum(*four[:2]), torch.maximum(*four[2:]))
+    nearly = most - NEARLY if x.dtype == torch.float32 else most
+    which = torch.zeros_like(most, dtype=torch.uint8)
+    passed = torch.ones_like(most, dtype=torch.bool)
+    for each in four[:3]:
+        which += passed.logical_and_(each < nearly)
+    return most, Choice(which, (height, width))
 
 
 def join(parts: Sequence[tuple[Tensor, Choice]]) -> tuple[Tensor, Choice]:

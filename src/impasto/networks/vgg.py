@@ -225,10 +225,8 @@ def _encode(
                 signs = (lean or passing) and not any(x is tap for tap in found.values())
                 passage = _Passage(x > 0 if signs else x, choice)
                 trail.passages.append(passage.packed() if passing else passage)
-            # In place where nobody else looks at the raw convolution, whose sign is as good.
-            shared = bool(number) and x is found.get(encoder.layers[number - 1][0])
-            x = F.relu_(x) if number and not shared else x
-            whole, halved = partial(layer, rectify=shared), partial(layer.halved, rectify=shared)
+            rectify = bool(number)  # on the way: what is kept of x is as good before it
+            whole, halved = partial(layer, rectify=rectify), partial(layer.halved, rectify=rectify)
         choice = None
         ends = number < last and encoder.layers[number + 1][0].endswith("_1")  # its block
         if ends and not {name, rectified} & wanted:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from impasto import native
 from impasto.maths.raster import laid
+from impasto.networks.pooling import Choice
 
 # The powers 1, p, p² at the points p of the interpolation, in the scales that native/winograd.c
 # expects: those at p and at 1/p mirror each other.
@@ -35,8 +36,8 @@ EVALUATIONS = {
 }
 UNITS = {6: 18.0, 8: 90.0}  # of these
 MANY = 256 * 512  # channels in times out from which on tiles are small: their kernels fill memory
-BLOCK, LARGE_BLOCK = 48, 132  # tiles at a time of few and of many channels, for the cache
-FEW_CHANNELS = 256
+BLOCK, LARGE_BLOCK = 48, 132  # tiles at a time, fewer and more than so many channels, for the cache
+MANY_CHANNELS = 512
 TOLERANCE = 1e-4  # of the verification; the error is about 1e-5
 
 
@@ -44,7 +45,7 @@ class _Job(ctypes.Structure):
     _fields_ = [
         *(
             (name, ctypes.c_void_p)
-            for name in ("input", "kernel", "bias", "sign", "passes", "output")
+            for name in ["input", "kernel", "bias", "sign", "passes", "origin", "which", "output"]
         ),
         *(
             (name, ctypes.c_long)
@@ -70,14 +71,14 @@ class Kernel:
         """In tiles of the size that suits its channels."""
         outgoing, incoming = weight.shape[:2]
         side = 6 if incoming * outgoing >= MANY else 8
-        panel = _panel()
+        width = panel()
         steps = torch.tensor(EVALUATIONS[side], dtype=torch.float32) / UNITS[side]
-        values = torch.empty(side * side, outgoing // panel, incoming, panel)
-        for k in range(0, outgoing, panel):  # a part at a time: the whole is large
-            part = weight[k : k + panel].permute(2, 3, 1, 0).reshape(3, 3 * incoming * panel)
+        values = torch.empty(side * side, outgoing // width, incoming, width)
+        for k in range(0, outgoing, width):  # a part at a time: the whole is large
+            part = weight[k : k + width].permute(2, 3, 1, 0).reshape(3, 3 * incoming * width)
             rows = (steps @ part).view(side, 3, -1).transpose(0, 1).reshape(3, -1)
-            points = (steps @ rows).view(side, side, incoming, panel).transpose(0, 1)
-            values[:, k // panel] = points.reshape(-1, incoming, panel)
+            points = (steps @ rows).view(side, side, incoming, width).transpose(0, 1)
+            values[:, k // width] = points.reshape(-1, incoming, width)
         return cls(values, outgoing, incoming, side)
 
     def convolve(
@@ -87,69 +88,101 @@ class Kernel:
         *,
         edges: tuple[int, int] = (1, 1),
         rectify: bool = False,
-        out: Tensor | None = None,
     ) -> Tensor:
         """Rows of a map (1, C, H, W), or of relu of it, convolved: (1, K, H + edges - 2, W).
 
         Left and right of them are zeros, and so many rows of zeros are above and below.
         """
-        return self._run(x, self.outgoing, edges, out, bias=bias, rectify=rectify)
+        height, width = x.shape[2] + sum(edges) - 2, x.shape[3]
+        out = _map(self.outgoing, (height, width))
+        self._run(x, out, height, above=edges[0], bias=bias, rectify=rectify)
+        return out
+
+    def halved(
+        self,
+        x: Tensor,
+        bias: Tensor | None,
+        *,
+        edges: tuple[int, int] = (1, 1),
+        rectify: bool = False,
+    ) -> tuple[Tensor, Choice]:
+        """The same halved, without the whole ever being there."""
+        height, width = x.shape[2] + sum(edges) - 2, x.shape[3]
+        out = _map(self.outgoing, (height // 2, width // 2))
+        which = torch.empty_like(out, dtype=torch.uint8)
+        self._run(x, out, height, above=edges[0], bias=bias, rectify=rectify, which=which)
+        return out, Choice(which, (height, width))
 
     def back(
         self,
         gradient: Tensor,
         sign: Tensor | None = None,
         *,
-        edges: tuple[int, int] = (1, 1),
-        out: Tensor | None = None,
+        choice: Choice | None = None,
+        rows: tuple[int, int] | None = None,
     ) -> Tensor:
-        """The same by the flipped kernel: the gradient in what was convolved.
+        """The gradient in what was convolved, or in its rows from one to before another.
 
-        It is 0 where a sign, of numbers or bools, is not positive.
+        From the one in the convolution, or in what it was halved to. It is 0 where the sign of
+        those rows, in numbers or bools, is not positive.
         """
-        return self._run(gradient, self.incoming, edges, out, sign=sign, flipped=True)
+        height, width = gradient.shape[2:] if choice is None else choice.size
+        top, bottom = rows or (0, height)
+        assert choice is None or top % 2 == 0  # a tile begins in the middle of what was halved
+        out = _map(self.incoming, (bottom - top, width))
+        self._run(
+            gradient, out, bottom - top, above=1 - top, sign=sign, choice=choice, flipped=True
+        )
+        return out
 
     def _run(
         self,
         x: Tensor,
-        outgoing: int,
-        edges: tuple[int, int],
-        out: Tensor | None,
+        out: Tensor,
+        height: int,
         *,
+        above: int,
         bias: Tensor | None = None,
         sign: Tensor | None = None,
+        choice: Choice | None = None,
+        which: Tensor | None = None,
         rectify: bool = False,
         flipped: bool = False,
-    ) -> Tensor:
+    ) -> None:
+        """Make so many rows, the first of them below so many of zeros above the input."""
+        if not x.numel() or not out.numel():  # of a row or a column nothing is halved
+            out.zero_()
+            return
         x = laid(x, True)
-        _, incoming, rows, width = x.shape
-        height = rows + sum(edges) - 2
-        if out is None:
-            out = torch.empty((1, outgoing, height, width), memory_format=torch.channels_last)
+        origin = None if choice is None else laid(choice.which, True)
+        rows, width = x.shape[2:] if choice is None else choice.size
         sign = None if sign is None else laid(sign, True)
         bools = sign is not None and sign.dtype == torch.bool
+        signs = (None, sign) if bools else (sign, None)
+        held = x, self.values, bias, *signs, origin, which, out
         job = _Job(
-            *map(
-                _address, (x, self.values, bias, None if bools else sign, sign if bools else None)
-            ),
-            _address(out),
-            *(rows, width, incoming, outgoing, height, edges[0]),
-            *(self.side, self._block(height, width, incoming), rectify, flipped),
+            *map(_address, held),
+            *(rows, width, x.shape[1], out.shape[1], height, above),
+            *(self.side, self._block(height, width, x.shape[1]), rectify, flipped),
         )
-        native.run(_function(), job, x, self.values, bias, sign, out)
-        return out
+        native.run(_function(), job, *held)
 
     def _block(self, height: int, width: int, incoming: int) -> int:
         """How many tiles to work on at a time: all workers are to have some."""
         side = self.side - 2
         tiles = -(-height // side) * -(-width // side)
-        most = BLOCK if incoming < FEW_CHANNELS else LARGE_BLOCK
+        most = BLOCK if incoming < MANY_CHANNELS else LARGE_BLOCK
         return max(1, min(most, -(-tiles // torch.get_num_threads())))
 
 
 def suits(weight: Tensor) -> bool:
     """Whether there are loops for a kernel of these numbers of channels."""
-    return available() and all(count % _panel() == 0 for count in weight.shape[:2])
+    return available() and all(count % panel() == 0 for count in weight.shape[:2])
+
+
+def _map(channels: int, size: tuple[int, int]) -> Tensor:
+    """Memory for one that lies position by position."""
+    return torch.empty((1, channels, *size), memory_format=torch.channels_last)
 
 
 def _address(x: Tensor | None) -> int | None:
@@ -163,7 +196,8 @@ def _function() -> Any:
 
 
 @functools.cache
-def _panel() -> int:
+def panel() -> int:
+    """Channels that the loops work on at a time: those of a kernel are a multiple of it."""
     found = native.library()
     assert found is not None
     return int(found.panel())
