@@ -59,10 +59,11 @@ def steps(checkpoint: checkpoints.Checkpoint, encoder: vgg.Encoder, size: int, r
 def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
     """The loss and its gradient on the five maps, against the network forward and backward.
 
-    On whole maps: the program cuts their margin off as a view, outside of any graph.
+    As the program does it, on whole maps: the gradient is added to what has come back to them.
     """
     image = picture("astronaut", size)
     maps = {name: x.detach() for name, x in encoder(image, LAYERS).items()}
+    totals = {name: torch.zeros_like(x) for name, x in maps.items()}
 
     def network() -> None:
         variable = image.clone().requires_grad_()
@@ -70,17 +71,18 @@ def losses(encoder: vgg.Encoder, size: int, rounds: int) -> dict:
         torch.autograd.grad([taps[name].sum() for name in LAYERS], variable)
 
     def loss(method: str, order: int) -> Callable[[], None]:
-        recipe = Recipe(method=method, order=order, margin=0)
+        recipe = Recipe(method=method, order=order)
         measure = style_of(recipe).build(recipe)
         target = {name: measure.summarize(x[0].permute(1, 2, 0)) for name, x in maps.items()}
-        leaves = {name: x.clone().requires_grad_() for name, x in maps.items()}
+        weight = torch.ones(())
 
         def run() -> None:
-            terms = [
-                measure.compare(measure.summarize(objective.points_of(x)), target[name])
-                for name, x in leaves.items()
-            ]
-            torch.autograd.grad(torch.stack(terms).sum(), list(leaves.values()))
+            parts = {
+                name: objective.style_part(measure, objective.Seen(x, None), target[name])
+                for name, x in maps.items()
+            }
+            for name, part in parts.items():
+                part.add(weight, totals[name])
 
         return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +16,7 @@ from impasto.discrepancies.styles import style_of
 from impasto.maths.raster import crop, picked
 from impasto.networks.vgg import Encoder
 from impasto.recipe import Recipe
-from impasto.types import Discrepancy, Features, Image, Losses, Points
+from impasto.types import Discrepancy, Features, Image, Losses, Points, Spreading
 
 CONTENT = "content"  # the part of the objective that no style layer is
 LARGE = 2**20  # pixels; up to here there is memory enough, and time counts
@@ -44,15 +45,13 @@ class Objective:
         """The losses at an image and the gradient of the total."""
         lean = image[0].numel() > LARGE
         taps, trail = self.encoder.trace(image, self._taps, lean=lean)
-        seen = {name: each.leaf() for name, each in self._seen(taps).items()}
-        parts = self._parts(seen)
-        values = {name: part.detach().requires_grad_() for name, part in parts.items()}
+        parts = {name: self._part(name, each) for name, each in self._seen(taps).items()}
+        values = {name: part.value.detach().requires_grad_() for name, part in parts.items()}
         whole = image.detach().requires_grad_()
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
-        # Multiplied here, as torch imports all of sympy for those who give it slopes.
-        slopes = zip(values, found[1:], strict=True)
-        parts = {name: each * parts[name] for name, each in slopes if each}  # 0 at α = 0 or 1
+        # Of parts that count: at α = 0 or 1 some do not.
+        slopes = {name: each for name, each in zip(values, found[1:], strict=True) if each}
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
             """Of one part at a time: what was kept for it is free before the next is asked for."""
@@ -62,10 +61,9 @@ class Objective:
             total = torch.zeros_like(features) if total is None else total
             del features
             for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
-                end = seen.pop(name).features if name in seen else None
-                if end is not None and name in parts:
-                    (gradient,) = torch.autograd.grad(parts.pop(name), end)
-                    crop(total, (total.shape[-1] - end.shape[-1]) // 2).add_(gradient)
+                part = parts.pop(name, None)
+                if part is not None and name in slopes:
+                    part.add(slopes[name], total)
             return total
 
         gradient = self.encoder.back(trail, add)
@@ -104,6 +102,12 @@ class Objective:
             for name in self.recipe.style_layers
         }
         return {**parts, CONTENT: self._content(seen[CONTENT])}
+
+    def _part(self, name: str, seen: Seen) -> Part:
+        """The style loss of a layer, or the content loss."""
+        if name == CONTENT:
+            return _of_graph(self._content, seen)
+        return style_part(self.measure, seen, self.styles[name])
 
     def _total(
         self, image: Image, parts: Mapping[str, Tensor]
@@ -170,9 +174,59 @@ class Seen(NamedTuple):
             return self.features.squeeze(0).permute(1, 2, 0)
         return picked(self.features, self.shares >= min(0.5, float(self.shares.max())))
 
+    @property
+    def width(self) -> int:
+        """Positions of a row."""
+        return self.features.shape[-1]
+
     def leaf(self) -> Seen:
         """The same as an end of gradients."""
         return Seen(self.features.detach().requires_grad_(), self.shares)
+
+
+class Part(NamedTuple):
+    """A loss of what is seen of a map, and the way back from it."""
+
+    value: Tensor
+    width: int  # of what is seen
+    ends: tuple[Tensor, ...]  # of the graph of the value
+    back: Callable[[tuple[Tensor, ...], Seen], object]  # from slopes in them; added to a map
+
+    def add(self, slope: Tensor, total: Features) -> None:
+        """Add the gradient in a map of which this saw all but a margin."""
+        with torch.enable_grad():  # multiplied, as torch imports all of sympy for given slopes
+            value = self.value * slope
+        slopes = torch.autograd.grad(value, self.ends)
+        self.back(slopes, Seen(crop(total, (total.shape[-1] - self.width) // 2), None))
+
+
+def style_part(measure: Discrepancy, seen: Seen, style: Any) -> Part:
+    """The style loss of a layer.
+
+    Where the gradient of the sums behind it is known it is added without a map of its own.
+    """
+    if not isinstance(measure, Spreading) or seen.shares is not None:
+        return _of_graph(lambda leaf: measure.compare(measure.summarize(leaf.points), style), seen)
+    points = seen.points.detach()
+    pivot = measure.pivot(points)
+    ends = tuple(part.requires_grad_() for part in measure.gather(points, pivot))
+    value = measure.compare(measure.settle(ends, math.prod(points.shape[:-1]), pivot), style)
+    return Part(
+        value,
+        seen.width,
+        ends,
+        lambda slopes, onto: measure.spread(points, pivot, slopes, onto.points),
+    )
+
+
+def _of_graph(value_of: Callable[[Seen], Tensor], seen: Seen) -> Part:
+    leaf = seen.leaf()
+    return Part(
+        value_of(leaf),
+        seen.width,
+        (leaf.features,),
+        lambda slopes, onto: onto.features.add_(slopes[0]),
+    )
 
 
 def inside(features: Features, visible: Tensor | None = None, margin: int = 0) -> Seen:

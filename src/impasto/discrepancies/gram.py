@@ -37,6 +37,10 @@ class Gram:
     def pivot(self, points: Points) -> None:
         """None: these moments are about 0."""
 
+    def spread(self, points: Points, about: None, slopes: tuple[Tensor, ...], onto: Points) -> None:
+        """A linear map of the points."""
+        onto += points @ (slopes[0] + slopes[0].T)
+
     def compare(self, image: Tensor, style: Tensor) -> Tensor:
         """The squared Frobenius norm of the difference."""
         return (image - style).square().sum()

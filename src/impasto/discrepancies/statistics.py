@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from impasto.maths.moments import centered, central_moments, pivot_of, power_sums
+from impasto.maths.moments import centered, central_moments, pivot_of, power_sums, spread
 from impasto.types import ImpastoError, Points
 
 
@@ -48,6 +48,12 @@ class MeanDeviation:
     def pivot(self, points: Points) -> Tensor:
         """About the mean."""
         return pivot_of(points.detach())
+
+    def spread(
+        self, points: Points, about: Tensor, slopes: tuple[Tensor, ...], onto: Points
+    ) -> None:
+        """A linear function of every coordinate."""
+        spread(points, slopes[0], about=about, onto=onto)
 
     def _statistics(self, moments: Tensor) -> Statistics:
         # A variance from sums may be negative by rounding.

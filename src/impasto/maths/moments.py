@@ -27,6 +27,7 @@ GOLDEN = 0.618034  # whose multiples are nowhere dense and nowhere sparse, witho
 # Some processors take a hundred times as long for numbers below 1e-38. What has fallen below the
 # root of that is 0 to the next powers, where there are many and they are in single precision.
 FEW_POWERS, NOTHING = 8, 1e-19
+SQUARES = 2  # the order up to which powers stay finite without a scale
 
 
 def central_moments(points: Points, order: int, *, activation: str = "identity") -> Tensor:
@@ -83,7 +84,7 @@ def spread(
     """
     pivot = about.to(points.dtype).to(slopes.dtype)
     scales = slopes.new_ones(len(pivot))
-    if activation == "identity":
+    if activation == "identity" and len(slopes) > SQUARES:
         scales = _scales(points, pivot)
     if _suits(points) and _suits(onto):
         _slopes_by_loops(points, slopes, pivot, scales, activation, onto, add=True)
@@ -124,7 +125,7 @@ class _PowerSums(torch.autograd.Function):
         pivot = pivot_of(points, activation=activation) if about is None else about
         pivot = pivot.to(points.dtype).to(sums.dtype)
         scales = sums.new_ones(len(pivot))
-        if activation == "identity":
+        if activation == "identity" and order > SQUARES:
             scales = _scales(points, pivot)
         powers = torch.arange(1, order + 1, device=points.device)[:, None]
         if _suits(points):

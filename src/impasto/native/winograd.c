@@ -10,6 +10,8 @@
 #include "halving.h"
 #include "product.h"
 
+#define SOON 64 /* numbers on: fetched already, as so many streams are not foreseen */
+
 struct convolution {
     const float *input; /* (rows, width, in) */
     const float *kernel; /* (points, out / PANEL, in, PANEL), or of the flipped one (points, in / PANEL, out, PANEL) */
@@ -99,12 +101,13 @@ INLINE void find(const struct convolution *job, const int side, const int way, l
         }
 }
 
-/* Some channels of a tile. */
+/* Some channels of a tile; those of the next one, so many numbers on, are fetched meanwhile. */
 INLINE void read(const int side, const int way, const float *const *places,
-                 const uint8_t *const *origins, long c, vec *d) {
+                 const uint8_t *const *origins, long c, long ahead, vec *d) {
     if (way != SPREAD)
         for (int k = 0; k < side * side; k++) {
             d[k] = load(places[k] + c);
+            __builtin_prefetch(places[k] + c + ahead, 0, 3);
             if (way == RECTIFIED)
                 d[k] = larger(d[k], (vec){0});
         }
@@ -114,6 +117,8 @@ INLINE void read(const int side, const int way, const float *const *places,
                 const int k = (y + 1) / 2 * (side / 2 + 1) + (x + 1) / 2;
                 const vec gradient = load(places[k] + c);
                 const ivec origin = widened(origins[k] + c);
+                __builtin_prefetch(places[k] + c + ahead, 0, 3);
+                __builtin_prefetch(origins[k] + c + ahead, 0, 3);
                 for (int q = 0; q < 4; q++)
                     if (y + q / 2 >= 0 && y + q / 2 < side && x + q % 2 >= 0 && x + q % 2 < side)
                         d[(y + q / 2) * side + x + q % 2] = chosen(origin == q, gradient, (vec){0});
@@ -127,8 +132,9 @@ INLINE void transform_tile(const struct convolution *job, const int side, const 
     const uint8_t *origins[64];
     vec d[64], r[64];
     find(job, side, way, top, left, zeros, places, origins);
+    const long ahead = (side - 2) / (way == SPREAD ? 2 : 1) * job->in;
     for (long c = 0; c < job->in; c += LANES) {
-        read(side, way, places, origins, c, d);
+        read(side, way, places, origins, c, ahead, d);
         for (int row = 0; row < side; row++)
             if (side == 8)
                 values_8(d + row * 8, 1, r + row * 8, 1);
@@ -139,8 +145,10 @@ INLINE void transform_tile(const struct convolution *job, const int side, const 
                 values_8(r + column, 8, d + column, 8);
             else
                 values_6(r + column, 6, d + column, 6);
-        for (int k = 0; k < side * side; k++)
+        for (int k = 0; k < side * side; k++) {
             store(to + k * apart + c, d[k]);
+            __builtin_prefetch(to + k * apart + c + SOON, 1, 3);
+        }
     }
 }
 
@@ -169,8 +177,10 @@ INLINE void interpolate_tile(const struct convolution *job, const int side, cons
     const long across = job->width - left < out ? job->width - left : out;
     vec m[64], r[64], o[36];
     for (long c = 0; c < job->out; c += LANES) {
-        for (int k = 0; k < side * side; k++)
+        for (int k = 0; k < side * side; k++) {
             m[k] = load(from + k * apart + c);
+            __builtin_prefetch(from + k * apart + c + SOON, 0, 3);
+        }
         for (int column = 0; column < side; column++)
             if (side == 8)
                 between_8(m + column, 8, r + column, 8);
