@@ -96,18 +96,19 @@ def speed(bench: dict[str, Any]) -> str:
         lines.append(f"| {name} | {TARGETS.get(name, '')} | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "The losses are timed on whole maps: the program cuts their margin off as a view, outside "
-        "of the graph.",
+        "The losses are timed on whole maps, as the program makes them: their gradient is added to "
+        "what has come back to a map. Where a machine is marked they were timed under autograd.",
         "",
         "Seconds per megapixel are those of a look, as the program looks at a picture of this size "
         "with the memory that was free, in units of the smallest. In blocks the network runs over "
         "what lies around every block too, and forward twice where there is no memory for what "
         "the way back needs.",
         "",
-        "The gradient by blocks is compared under ordinary convolutions. Otherwise rounding may "
-        "decide between equal maxima in flat parts of a picture, and Winograd's algorithm rounds "
-        "blocks in another way than the whole. By the routes that the program takes, blocks differ "
-        "from the whole, and the whole from double precision, by",
+        "The gradient by blocks is compared under ordinary convolutions. Winograd's algorithm "
+        "rounds blocks in another way than the whole, and rounding may decide between equal maxima "
+        "in flat parts of a picture, less so since the first of nearly equal ones is taken "
+        "(decision 25). By the routes that the program takes, blocks differ from the whole, and "
+        "the whole from double precision, by",
         "",
         *(
             f"{number}. {fast['blocks against whole']:.1e} and {fast['whole against double']:.1e} "

@@ -198,7 +198,8 @@ def test_what_was_finished_survives_a_kill_and_what_was_not_is_offered_again(tmp
         picture = running.client.get(f"/api/runs/{first['id']}/result.png").content
         second = running.paint(steps=400, stop="never")
         third = running.paint()
-        running.until(second["id"], "painting")
+        while len(running.until(second["id"], "painting").get("history", ())) < 60:
+            time.sleep(0.05)
         running.end(signal.SIGKILL)
 
         running.start()
@@ -210,7 +211,7 @@ def test_what_was_finished_survives_a_kill_and_what_was_not_is_offered_again(tmp
         assert running.client.get(f"/api/runs/{first['id']}/result.png").content == picture
 
         running.client.post(f"/api/runs/{second['id']}/again")
-        assert first_step(running, second["id"]) < 5
+        assert first_step(running, second["id"]) < 40  # anew
         known = running.client.get(f"/api/runs/{second['id']}").json()["history"]
         with running.client.stream("GET", f"/api/runs/{second['id']}/events"):  # someone looks
             assert running.end() in (0, -signal.SIGTERM)  # in order: it goes on from the step
