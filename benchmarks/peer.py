@@ -58,6 +58,10 @@ def main(images: Path, size: int, steps: int, flags: list[str]) -> None:
             "reached": all(own[key] <= peer[key] for key in ("gram", "content")),
         }
         print(photo, painting, json.dumps(found), flush=True)
+        write(pairs, size, steps, flags)  # what there is: a pair takes a quarter of an hour
+
+
+def write(pairs: dict[str, dict], size: int, steps: int, flags: list[str]) -> None:
     result = {
         "size": size,
         "steps of pastiche": steps,

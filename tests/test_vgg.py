@@ -289,6 +289,25 @@ def test_loops_that_compute_the_wrong_thing_are_left_alone(monkeypatch):
 
 
 @compiled
+def test_loops_of_other_sources_are_left_alone(monkeypatch):
+    """Compiled before the jobs were what they are now, they would write anywhere."""
+    native.library.cache_clear()
+    try:
+        monkeypatch.setattr(native, "LAYOUT", native.LAYOUT + 1)
+        assert native.library() is None
+    finally:
+        native.library.cache_clear()
+
+
+@compiled
+def test_loops_hide_no_nan():
+    x = torch.randn(1, 64, 9, 9)
+    x[0, 3, 4, 4] = torch.nan
+    kernel = winograd.Kernel.of(torch.randn(64, 64, 3, 3))
+    assert kernel.convolve(x, None, rectify=True)[0, :, 4, 4].isnan().all()
+
+
+@compiled
 def test_no_memory_to_work_in_is_an_error():
     job = pooling._Job()
     with pytest.raises(MemoryError, match="--memory"):
@@ -401,6 +420,16 @@ def test_of_equal_values_one_gets_the_gradient():
     back = pooling.halve_back(torch.ones_like(found), choice)
     assert back.sum() == 4
     assert set(back.unique().tolist()) == {0.0, 1.0}
+
+
+def test_what_is_halved_is_not_rectified_before(encoder, photo, monkeypatch):
+    """Positions that are 0 because they do not count would be nearly equal to small maxima."""
+    seen = []
+    monkeypatch.setattr(vgg, "halve", lambda x: seen.append(x.min()) or pooling.halve(x))
+    taps = encoder(photo, ["relu1_2", "conv2_1"])
+    assert len(seen) == 1
+    assert seen[0] < 0
+    assert taps["relu1_2"].min() == 0
 
 
 def test_of_nearly_equal_values_the_first_gets_the_gradient():

@@ -50,8 +50,8 @@ class Objective:
         whole = image.detach().requires_grad_()
         total, content, layers, style = self._total(whole, values)
         found = torch.autograd.grad(total, [whole, *values.values()], allow_unused=True)
-        # Of parts that count: at α = 0 or 1 some do not.
-        slopes = {name: each for name, each in zip(values, found[1:], strict=True) if each}
+        slopes = dict(zip(values, found[1:], strict=True))
+        parts = {name: part for name, part in parts.items() if slopes[name]}  # 0 at α = 0 or 1
 
         def add(tap: str, total: Tensor | None) -> Tensor | None:
             """Of one part at a time: what was kept for it is free before the next is asked for."""
@@ -62,7 +62,7 @@ class Objective:
             del features
             for name in [CONTENT] * (tap == self.recipe.content_layer) + [tap]:
                 part = parts.pop(name, None)
-                if part is not None and name in slopes:
+                if part is not None:
                     part.add(slopes[name], total)
             return total
 
@@ -203,7 +203,7 @@ class Part(NamedTuple):
 def style_part(measure: Discrepancy, seen: Seen, style: Any) -> Part:
     """The style loss of a layer.
 
-    Where the gradient of the sums behind it is known it is added without a map of its own.
+    Where the gradient of the sums behind it is known it is added without a graph over the points.
     """
     if not isinstance(measure, Spreading) or seen.shares is not None:
         return _of_graph(lambda leaf: measure.compare(measure.summarize(leaf.points), style), seen)

@@ -27,7 +27,7 @@ GOLDEN = 0.618034  # whose multiples are nowhere dense and nowhere sparse, witho
 # Some processors take a hundred times as long for numbers below 1e-38. What has fallen below the
 # root of that is 0 to the next powers, where there are many and they are in single precision.
 FEW_POWERS, NOTHING = 8, 1e-19
-SQUARES = 2  # the order up to which powers stay finite without a scale
+SQUARES = 2  # the order up to which powers of all but huge numbers stay finite without a scale
 
 
 def central_moments(points: Points, order: int, *, activation: str = "identity") -> Tensor:

@@ -19,6 +19,7 @@ import torch
 
 KINDS = {"AVX512": "avx512", "AVX2": "avx2"}  # what torch says of a processor
 MULTIPLE = 16  # of channels: the widest vectors have so many numbers
+LAYOUT = 2  # of the jobs, as in vectors.h: another one is of other sources than these
 PLAIN = ("arm64", "aarch64")  # processors whose vectors every program may use
 
 
@@ -30,8 +31,9 @@ def library() -> ctypes.CDLL | None:
         kind = "plain"
     path = Path(__file__).with_name(f"{kind}.so")
     try:
-        return ctypes.CDLL(str(path)) if kind and path.exists() else None
-    except OSError:  # it was made elsewhere, for another system
+        found = ctypes.CDLL(str(path)) if kind and path.exists() else None
+        return found if found is not None and found.layout() == LAYOUT else None
+    except (OSError, AttributeError):  # it was made elsewhere, for another system, or long ago
         return None
 
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAYOUT 2 /* of what the jobs are made of, as in native/__init__.py */
+
 #ifndef LANES
 #if defined(__AVX512F__)
 #define LANES 16
@@ -32,11 +34,11 @@ INLINE void store(float *to, vec x) { *(vec *)to = x; }
 INLINE vec all(float x) { return x - (vec){0}; }
 INLINE vec chosen(ivec where, vec x, vec y) { return (vec)((where & (ivec)x) | (~where & (ivec)y)); }
 
-/* Compilers see no maximum in a comparison and a choice. */
-#if LANES == 16
+/* Compilers see no maximum in a comparison and a choice. The second one where one is not a number. */
+#if LANES == 16 && defined(__AVX512F__)
 INLINE vec larger(vec x, vec y) { return (vec)_mm512_max_ps((__m512)x, (__m512)y); }
 INLINE vec smaller(vec x, vec y) { return (vec)_mm512_min_ps((__m512)x, (__m512)y); }
-#elif LANES == 8
+#elif LANES == 8 && defined(__AVX__)
 INLINE vec larger(vec x, vec y) { return (vec)_mm256_max_ps((__m256)x, (__m256)y); }
 INLINE vec smaller(vec x, vec y) { return (vec)_mm256_min_ps((__m256)x, (__m256)y); }
 #else

@@ -109,7 +109,7 @@ INLINE void read(const int side, const int way, const float *const *places,
             d[k] = load(places[k] + c);
             __builtin_prefetch(places[k] + c + ahead, 0, 3);
             if (way == RECTIFIED)
-                d[k] = larger(d[k], (vec){0});
+                d[k] = larger((vec){0}, d[k]); /* what is not a number stays so */
         }
     else
         for (int y = -1; y <= side; y += 2)
@@ -317,3 +317,4 @@ EXPORT int convolve(const struct convolution *job, long *counter) {
 }
 
 EXPORT long panel(void) { return PANEL; }
+EXPORT long layout(void) { return LAYOUT; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from impasto import native
 from impasto.maths.raster import laid
-from impasto.networks.winograd import available, panel
+from impasto.networks.winograd import TOLERANCE, available, panel
 
 COLORS = 3
 STRETCH = 16  # rows that a worker makes at a time
@@ -27,8 +28,20 @@ class _Job(ctypes.Structure):
 
 
 def suits(weight: Tensor) -> bool:
-    """Whether there are loops for a kernel (K, C, 3, 3)."""
-    return available() and weight.shape[1] == COLORS and not weight.shape[0] % panel()
+    """Whether there are loops for a kernel (K, C, 3, 3), and they compute the right thing."""
+    return (
+        available() and weight.shape[1] == COLORS and not weight.shape[0] % panel() and _is_right()
+    )
+
+
+@functools.cache
+def _is_right() -> bool:
+    generator = torch.Generator().manual_seed(0)
+    gradient = torch.randn(1, 64, 5, 19, generator=generator)
+    weight = torch.randn(64, COLORS, 3, 3, generator=generator)
+    expected = F.conv_transpose2d(gradient, weight)[0, :, :, 1:-1]
+    error = (spread(gradient, panels(weight)) - expected).norm()
+    return bool(error < TOLERANCE * expected.norm())
 
 
 def panels(weight: Tensor) -> Tensor:

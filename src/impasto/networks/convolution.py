@@ -59,8 +59,8 @@ class _Source(NamedTuple):
 class Frozen:
     """A convolution of images (1, C, H, W), zero-padded to their own size, that never learns.
 
-    Large maps are made in bands of rows, so that what comes before and after the convolution needs
-    not be there as a whole.
+    Large maps are made in bands of rows where there are no compiled loops, so that what comes
+    before and after the convolution needs not be there as a whole.
     """
 
     weight: Tensor  # (K, C, 3, 3)
@@ -158,7 +158,12 @@ class Frozen:
 
     def prepare(self) -> None:
         """Make the kernel of the way back."""
-        _ = self._transformed if self._has_loops else self._flipped
+        if self._has_loops:
+            _ = self._transformed
+        elif self.weight.shape[1] > FEW:
+            _ = self._flipped
+        elif colors.suits(self.weight):
+            _ = self._panels
 
     @functools.cached_property
     def _flipped(self) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from impasto import native
 from impasto.maths.raster import blank, is_interleaved, laid
 
-NEARLY = 1e-4  # in single precision, about what Winograd's algorithm rounds by
+NEARLY = 1e-4  # in single precision, or of larger numbers: more than Winograd's algorithm rounds by
 
 
 class Choice(NamedTuple):
@@ -49,7 +49,8 @@ def halve(x: Tensor) -> tuple[Tensor, Choice]:
     even = x[..., : height // 2 * 2, : width // 2 * 2]
     four = [even[..., k // 2 :: 2, k % 2 :: 2] for k in range(4)]
     most = torch.maximum(torch.maximum(*four[:2]), torch.maximum(*four[2:]))
-    nearly = most - NEARLY if x.dtype == torch.float32 else most
+    exact = x.dtype != torch.float32
+    nearly = most if exact else most - NEARLY * most.abs().clamp_min(1)
     which = torch.zeros_like(most, dtype=torch.uint8)
     passed = torch.ones_like(most, dtype=torch.bool)
     for each in four[:3]:

@@ -235,10 +235,11 @@ def _encode(
         x = whole(x)
         if name in wanted:
             found[name] = x
+        halves = halve(x) if ends else None  # raw: among rectified ones many would be equal
         if rectified in wanted:
             found[rectified] = x = F.relu(x) if name in wanted else F.relu_(x)
-        if ends:  # the maximum first: there is less to rectify then
-            x, choice = halve(x)
+        if halves is not None:
+            x, choice = halves
     return found
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from impasto import native
 from impasto.maths.raster import laid
-from impasto.networks.pooling import Choice
+from impasto.networks.pooling import Choice, halve_back
 
 # The powers 1, p, p² at the points p of the interpolation, in the scales that native/winograd.c
 # expects: those at p and at 1/p mirror each other.
@@ -214,5 +214,12 @@ def available() -> bool:
     bias = torch.randn(64, generator=generator)
     kernel = Kernel.of(weight)
     there, back = F.conv2d(x, weight, bias, padding=1), F.conv_transpose2d(x, weight, padding=1)
-    pairs = (kernel.convolve(x, bias), there), (kernel.back(x), back)
+    halves, choice = kernel.halved(x, bias)
+    spread = halve_back(halves, choice)
+    pairs = (
+        (kernel.convolve(x, bias), there),
+        (kernel.back(x), back),
+        (halves, F.max_pool2d(there, 2)),
+        (kernel.back(halves, choice=choice), F.conv_transpose2d(spread, weight, padding=1)),
+    )
     return all(bool((ours - theirs).norm() < TOLERANCE * theirs.norm()) for ours, theirs in pairs)
