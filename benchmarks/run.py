@@ -33,6 +33,7 @@ from impasto.samples import locate
 
 GROWTH = ((1024, 1024), (2048, 2048), (6000, 4000))  # pictures beside which the first is looked at
 FEW, TWICE = 2e6, 8e6  # pixels from which on three rounds are enough, and two: they take minutes
+BLOCK = 192  # the side of blocks
 UNITS = 4  # looks at the smallest in every round, as one takes a second
 
 
@@ -115,7 +116,7 @@ def in_blocks(encoder: vgg.Encoder, size: int) -> dict:
         pictures = [x.to(kind) for x in (image, painting)]
         start = pictures[0].flip(2) * 0.9
         whole = wholes[name] = objective.build(Recipe(), network, *pictures)(start)[1]
-        part = blockwise.build(Recipe(), network, *pictures, side=size // 3)(start)[1]
+        part = blockwise.build(Recipe(), network, *pictures, side=BLOCK)(start)[1]
         found[name] = {
             "blocks against whole": ((part - whole).norm() / whole.norm()).item(),
             "whole against double": (
@@ -181,7 +182,7 @@ def main(size: int, rounds: int, parts: list[str]) -> None:
     measures = {
         "step": lambda: steps(checkpoint, encoder, size, rounds),
         "loss": lambda: losses(encoder, size, rounds),
-        "blocks": lambda: in_blocks(encoder, min(size, 384)),
+        "blocks": lambda: in_blocks(encoder, size),
         "growth": lambda: growth(encoder, size, rounds),
     }
     for name in parts or measures:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from impasto import blocks, blockwise, objective
+from impasto import blocks, blockwise, native, objective
 from impasto.discrepancies.styles import STYLES, recipes
 from impasto.networks import checkpoints, convolution, vgg
 from impasto.recipe import Recipe
@@ -108,8 +108,21 @@ def test_with_transparency_and_smoothing(encoder, large, style):
         agree(whole, parts, large.flip(1))
 
 
-@pytest.mark.parametrize("size", [(128, 128), (129, 257), (400, 31), (131, 300)])
-@pytest.mark.parametrize("side", [128, 200, 4096])
+@pytest.mark.skipif(native.library() is None, reason="nothing was compiled")
+@pytest.mark.parametrize("trails", [0.0, math.inf])
+def test_large_blocks_round_as_the_whole_does(style, trails):
+    """In single precision, by the routes of the program: tiles lie where those of the whole do."""
+    network = vgg.build(checkpoints.load())
+    image = sample("astronaut", 640)[:, :200].flip(2) * 0.9  # with flat parts
+    pictures = sample("astronaut", 640)[:, :200], style.float()
+    _, whole = objective.build(Recipe(), network, *pictures)(image)
+    parts = blockwise.build(Recipe(), network, *pictures, side=200, trails=trails)
+    assert len(list(parts.reader)) == 3
+    assert (parts(image)[1] - whole).norm() < 1e-4 * whole.norm()
+
+
+@pytest.mark.parametrize("size", [(128, 128), (129, 257), (400, 31), (131, 300), (192, 500)])
+@pytest.mark.parametrize("side", [128, 200, 384, 4096])
 def test_blocks_cover_every_pixel_once(size, side):
     seen = torch.zeros(size, dtype=int)
     for block in blocks.blocks_of(size, side, 80):
@@ -117,6 +130,9 @@ def test_blocks_cover_every_pixel_once(size, side):
         seen[top:bottom, left:right] += 1
         assert block.outer[0] % blocks.STRIDE == 0
         assert block.outer[2] % blocks.STRIDE == 0
+        assert side < blocks.ALIGNED or block.outer[0] % blocks.ALIGNED == 0
+        assert block.inner[1] - block.inner[0] <= side + 80
+        assert block.outer[1] - block.outer[0] <= side + 160
     assert (seen == 1).all()
 
 

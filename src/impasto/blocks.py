@@ -6,6 +6,7 @@ are complete are counted, each in one block.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from impasto.types import Features, Image, Points
 
 STRIDE = 16  # of the deepest layers: blocks begin at multiples of it
 SMALLEST_BLOCK = 128  # smaller ones would be all halo
+# Pixels after which the tiles of convolutions begin together at every depth: in blocks that look
+# from multiples of it on they are those of the whole picture, and round as they do.
+ALIGNED = 192
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,26 @@ def blocks_of(size: tuple[int, int], side: int, halo: int) -> list[Block]:
 
 
 def spans(length: int, side: int, halo: int) -> list[tuple[int, int, int, int]]:
-    """The blocks of one dimension: from where to where, without and with a halo."""
-    side = max(SMALLEST_BLOCK, side // STRIDE * STRIDE)
+    """The blocks of one dimension: from where to where, without and with a halo.
+
+    Large ones look from multiples of ``ALIGNED`` on; the first is longer by a halo that it lacks.
+    """
+    if side >= ALIGNED:
+        side = side // ALIGNED * ALIGNED
+        bounds = [0, *range(side + halo, length, side), length]
+    else:
+        side = max(SMALLEST_BLOCK, side // STRIDE * STRIDE)
+        bounds = [*range(0, length, side), length]
     return [
-        (first, min(first + side, length), max(0, first - halo), min(length, first + side + halo))
-        for first in range(0, length, side)
+        (first, last, max(0, first - halo), min(length, last + halo))
+        for first, last in itertools.pairwise(bounds)
     ]
+
+
+def sides(longest: int) -> list[int]:
+    """The sides that blocks of a picture may have."""
+    last = max(longest, ALIGNED) + ALIGNED
+    return [*range(SMALLEST_BLOCK, ALIGNED, STRIDE), *range(ALIGNED, last, ALIGNED)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from impasto.blocks import SMALLEST_BLOCK, STRIDE, halo_of, keeping, spans, trail_bytes
+from impasto.blocks import halo_of, keeping, sides, spans, trail_bytes
 
 # Bytes of the program with its network and, per pixel, of a look with its gradient, of a look at
 # the style and of terms that look at the pixels themselves (from benchmarks/memory.py). What a
@@ -68,7 +68,7 @@ def divide(
     taps = list(taps)
     halo, bytes_each = (halo_of(taps), trail_bytes(taps)) if taps else (HALO, 0.0)
     found: list[Division] = []
-    for side in range(SMALLEST_BLOCK, max(SMALLEST_BLOCK, *size) + STRIDE, STRIDE):
+    for side in sides(max(size)):
         rows, columns = (spans(length, side, halo) for length in size)
         parts = [
             (bottom - top) * (right - left)
