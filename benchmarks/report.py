@@ -58,9 +58,11 @@ def figures(bench: dict[str, Any]) -> dict[str, tuple[str, str]]:
         for name in ("mm", "gram"):
             found[f"{name} ÷ encoder"] = f"{loss[f'{name} ÷ encoder']:.3f}", ""
     if parts := bench.get("blocks"):
-        error = parts["single, ordinary convolutions"]["blocks against whole"]
+        error = parts["single, Winograd"]["blocks against whole"]
+        ordinary = parts["single, ordinary convolutions"]["blocks against whole"]
         double = parts["double"]["blocks against whole"]
-        text = f"{error:.1e} (double precision: {double:.1e})"
+        others = f"{ordinary:.1e} by ordinary convolutions, {double:.1e} in double precision"
+        text = f"{error:.1e} ({others})"
         found["gradient by blocks, relative error"] = text, verdict(error, 1e-4, above=False)
     if growth := bench.get("growth"):
         ratios = [one["÷ smallest"] for one in growth]
@@ -105,14 +107,15 @@ def speed(bench: dict[str, Any]) -> str:
         "what lies around every block too, and forward twice where there is no memory for what "
         "the way back needs.",
         "",
-        "The gradient by blocks is compared under ordinary convolutions. Winograd's algorithm "
-        "rounds blocks in another way than the whole, and rounding may decide between equal maxima "
-        "in flat parts of a picture, less so since the first of nearly equal ones is taken "
-        "(decision 25). By the routes that the program takes, blocks differ from the whole, and "
-        "the whole from double precision, by",
+        "The gradient by blocks is that of the routes that the program takes. Winograd's algorithm "
+        "rounds by where its tiles lie, and rounding decides between equal maxima in flat parts of "
+        "a picture; since decision 25 the tiles of blocks are those of the whole, and the first of "
+        "nearly equal maxima is taken. Blocks that little memory makes smaller than 192 pixels are "
+        "not aligned: there it is as it was before. Beside it, the whole differs from double "
+        "precision by",
         "",
         *(
-            f"{number}. {fast['blocks against whole']:.1e} and {fast['whole against double']:.1e} "
+            f"{number}. {fast['whole against double']:.1e} "
             f"({parts['single, ordinary convolutions']['whole against double']:.1e} with ordinary "
             "convolutions)"
             for number, one in enumerate(bench.values(), 1)
