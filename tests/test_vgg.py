@@ -1,5 +1,7 @@
 """The encoder against a plain VGG-19 that shares no code with it, and its convolution."""
 
+import shutil
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,7 +9,7 @@ import torch.nn.functional as F
 from impasto import native
 from impasto.evaluation import saturation
 from impasto.maths.raster import is_interleaved, laid
-from impasto.networks import checkpoints, convolution, pooling, vgg, winograd
+from impasto.networks import checkpoints, colors, convolution, pooling, vgg, winograd
 from impasto.recipe import CHANNELS, LAYERS
 
 from .conftest import sample
@@ -221,6 +223,18 @@ def test_double_precision_takes_the_ordinary_route():
     kernel, bias = torch.randn(4, 4, 3, 3).double(), torch.zeros(4).double()
     y = convolution.Frozen(kernel, bias)(x)
     assert torch.equal(y, F.conv2d(x, kernel, bias, padding=1))
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang")))
+    or torch.backends.cpu.get_cpu_capability() not in native.KINDS,
+    reason="there is no compiler here, or there are no loops for such a processor",
+)
+def test_where_there_is_a_compiler_the_loops_are_compiled_and_right():
+    """Without this, a build that fails would pass: the tests of the loops would be left out."""
+    assert native.library() is not None
+    assert winograd.available()
+    assert colors.suits(checkpoints.load().kernels["conv1_1"][0])
 
 
 compiled = pytest.mark.skipif(native.library() is None, reason="nothing was compiled")
